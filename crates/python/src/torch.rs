@@ -181,6 +181,27 @@ impl TorchTraining {
         released(py, || self.locked().0.set_value(name, values))
     }
 
+    /// States of the optimizer by name.
+    fn moments<'py>(&self, py: Python<'py>) -> PyResult<BTreeMap<String, Bound<'py, PyArray1<f32>>>> {
+        let moments = released(py, || self.locked().0.moments())?;
+        let shown = moments
+            .into_iter()
+            .map(|(name, values)| (name, values.into_pyarray(py)));
+        Ok(shown.collect())
+    }
+
+    /// Continues after `done` steps with these states of the optimizer.
+    fn carry_on(
+        &self,
+        py: Python<'_>,
+        done: u64,
+        moments: BTreeMap<String, PyReadonlyArray1<'_, f32>>,
+    ) -> PyResult<()> {
+        let given = moments.into_iter();
+        let moments = given.map(|(name, values)| (name, values.as_array().to_vec())).collect();
+        released(py, || self.locked().0.carry_on(done, moments))
+    }
+
     /// What is planned, as JSON.
     fn summary(&self) -> String {
         let own = self.locked();

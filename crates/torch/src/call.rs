@@ -330,7 +330,9 @@ impl Call<'_, '_> {
 
     /// Says how something is traced, for plans.
     pub fn note(&mut self, note: impl Into<String>) {
-        let place = self.node.place();
-        self.surroundings.notes.push(format!("{}{place}", note.into()));
+        let note = format!("{}{}", note.into(), self.node.place());
+        if !self.surroundings.notes.contains(&note) {
+            self.surroundings.notes.push(note);
+        }
     }
 }

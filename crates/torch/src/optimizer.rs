@@ -1,11 +1,23 @@
 //! Optimizers that compute what those of `torch.optim` do, with the settings of their parameter groups.
 
 use lessen_base::{Error, Result};
-use lessen_graph::Tensor;
 use lessen_graph::ops::{Adam, AdamW, Sgd};
+use lessen_graph::{Op, Tensor};
 use lessen_nn::{ParamUpdate, UpdateAlgorithm};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+
+/// Decays, bound and weight decay of Adam.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+pub struct Moments {
+    /// Decays of the two moments.
+    pub betas: [f64; 2],
+    /// Added to the denominator.
+    pub eps: f64,
+    /// Of Adam the multiple of the parameter that is added to its gradient; of AdamW the share of the parameter that
+    /// is subtracted, per unit of learning rate.
+    pub weight_decay: f64,
+}
 
 /// The rule of a parameter group.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
@@ -21,23 +33,9 @@ pub enum Rule {
         weight_decay: f64,
     },
     /// `torch.optim.Adam`.
-    Adam {
-        /// Decays of the two moments.
-        betas: [f64; 2],
-        /// Added to the denominator.
-        eps: f64,
-        /// Multiple of the parameter that is added to its gradient.
-        weight_decay: f64,
-    },
+    Adam(Moments),
     /// `torch.optim.AdamW`.
-    AdamW {
-        /// Decays of the two moments.
-        betas: [f64; 2],
-        /// Added to the denominator.
-        eps: f64,
-        /// Share of the parameter that is subtracted, per unit of learning rate.
-        weight_decay: f64,
-    },
+    AdamW(Moments),
 }
 
 /// A parameter group of an optimizer.
@@ -62,16 +60,7 @@ impl GroupSettings {
             Rule::Sgd {
                 momentum, weight_decay, ..
             } => [momentum, weight_decay, 0.0, 0.0],
-            Rule::Adam {
-                betas: [a, b],
-                eps,
-                weight_decay,
-            }
-            | Rule::AdamW {
-                betas: [a, b],
-                eps,
-                weight_decay,
-            } => [a, b, eps, weight_decay],
+            Rule::Adam(own) | Rule::AdamW(own) => [own.betas[0], own.betas[1], own.eps, own.weight_decay],
         };
         match numbers.iter().find(|number| !(number.is_finite() && **number >= 0.0)) {
             None => Ok(()),
@@ -109,7 +98,6 @@ impl UpdateAlgorithm for TorchUpdate {
             Some(most) => of.gradient().clamp(-most, most),
             None => of.gradient(),
         };
-        let trace = p.trace();
         match self.rules.get(of.name()).copied() {
             None => p,
             Some(Rule::Sgd {
@@ -131,50 +119,47 @@ impl UpdateAlgorithm for TorchUpdate {
                     weight_decay,
                 };
                 let velocity = of.state("momentum", &shape);
-                let new = trace.apply(op, &[p, gradient, velocity, lr]);
+                let new = p.trace().apply(op, &[p, gradient, velocity, lr]);
                 of.set("momentum", new[1]);
                 new[0]
             }
-            Some(Rule::Adam {
-                betas: [beta1, beta2],
-                eps,
-                weight_decay,
-            }) => {
-                let inputs = [p, gradient, of.state("m", &shape), of.state("v", &shape), lr, of.step()];
-                let new = trace.apply(
-                    Adam {
-                        beta1,
-                        beta2,
-                        eps,
-                        weight_decay,
-                    },
-                    &inputs,
-                );
-                set_moments(of, &new)
+            Some(Rule::Adam(own)) => {
+                let [beta1, beta2] = own.betas;
+                let op = Adam {
+                    beta1,
+                    beta2,
+                    eps: own.eps,
+                    weight_decay: own.weight_decay,
+                };
+                with_moments(of, gradient, op)
             }
-            Some(Rule::AdamW {
-                betas: [beta1, beta2],
-                eps,
-                weight_decay,
-            }) => {
-                let inputs = [p, gradient, of.state("m", &shape), of.state("v", &shape), lr, of.step()];
-                let new = trace.apply(
-                    AdamW {
-                        beta1,
-                        beta2,
-                        eps,
-                        weight_decay,
-                    },
-                    &inputs,
-                );
-                set_moments(of, &new)
+            Some(Rule::AdamW(own)) => {
+                let [beta1, beta2] = own.betas;
+                let op = AdamW {
+                    beta1,
+                    beta2,
+                    eps: own.eps,
+                    weight_decay: own.weight_decay,
+                };
+                with_moments(of, gradient, op)
             }
         }
     }
 }
 
-/// Gives the moments their new values, and returns that of the parameter.
-fn set_moments(of: &mut ParamUpdate<'_>, new: &[Tensor]) -> Tensor {
+/// Applies an operation to a parameter, its gradient and its two moments, sets these, and returns the parameter's new
+/// value.
+fn with_moments(of: &mut ParamUpdate<'_>, gradient: Tensor, op: impl Op) -> Tensor {
+    let (p, shape) = (of.parameter(), of.parameter().shape());
+    let inputs = [
+        p,
+        gradient,
+        of.state("m", &shape),
+        of.state("v", &shape),
+        of.lr(),
+        of.step(),
+    ];
+    let new = p.trace().apply(op, &inputs);
     of.set("m", new[1]);
     of.set("v", new[2]);
     new[0]

@@ -4,7 +4,7 @@ use lessen_base::{Error, Result};
 use lessen_device::{Host, HostArray, SharedDevice};
 use lessen_graph::{Array, Type};
 use lessen_nn::{BatchShape, Cx};
-use lessen_train::{Function, Session, StepGraphs, StepPlans, StepReport, Trainer};
+use lessen_train::{Function, Session, StateArray, StepGraphs, StepPlans, StepReport, Trainer};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -204,6 +204,37 @@ impl Training {
     /// Names of parameters and buffers that are states.
     pub fn states(&self) -> &BTreeSet<String> {
         &self.states
+    }
+
+    /// States of the optimizer: names such as `optimizer.m.head.weight`, with their elements.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn moments(&mut self) -> Result<BTreeMap<String, Vec<f32>>> {
+        let floats = |state: StateArray| match state.data {
+            HostArray::F32(data) => Some((state.name, data)),
+            _ => None,
+        };
+        Ok(self.trainer.state()?.into_iter().filter_map(floats).collect())
+    }
+
+    /// Continues after `done` steps with states of the optimizer; those that are not given stay as they are.
+    ///
+    /// # Errors
+    /// A state that the optimizer does not have, or that has another number of elements.
+    pub fn carry_on(&mut self, done: u64, mut moments: BTreeMap<String, Vec<f32>>) -> Result<()> {
+        let mut states = self.trainer.state()?;
+        for state in &mut states {
+            if let Some(data) = moments.remove(&state.name) {
+                state.data = HostArray::F32(data);
+            }
+        }
+        if let Some(name) = moments.keys().next() {
+            return Err(Error::user(format!(
+                "the optimizer has no state `{name}`; give a new one"
+            )));
+        }
+        self.trainer.resume(done, &states)
     }
 
     /// Sets the learning rates of the groups for the steps that come.

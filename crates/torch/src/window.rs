@@ -51,21 +51,7 @@ impl Window {
 
 /// The elements at positions of an axis.
 pub fn taken(x: Tensor, axis: usize, positions: &[usize]) -> Tensor {
-    let mut there: Vec<usize> = (0..x.rank()).collect();
-    there.remove(axis);
-    there.insert(0, axis);
-    let mut back = vec![0; x.rank()];
-    there.iter().enumerate().for_each(|(to, &from)| back[from] = to);
     let positions: Vec<f64> = positions.iter().map(|&position| position as f64).collect();
     let ids = Array::new(Type::new(DType::I32, &[positions.len()]), positions);
-    let ids = x.trace().constant(ids);
-    rows_of(x.permute(&there), ids).permute(&back)
-}
-
-/// The rows of a table, of any dtype.
-pub fn rows_of(table: Tensor, ids: Tensor) -> Tensor {
-    match table.dtype() {
-        DType::Bool => table.cast(DType::I32).gather(ids).cast(DType::Bool),
-        _ => table.gather(ids),
-    }
+    x.take(axis as isize, x.trace().constant(ids))
 }

@@ -87,6 +87,32 @@ class Parts(nn.Module):
         return self.head(torch.zeros_like(z).index_add(0, places, z) + self.mean)
 
 
+def grouped(rows: torch.Tensor, weight: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """The product of each row with the matrix of its group; in f64 group by group, since PyTorch has none there."""
+    if rows.dtype != torch.float64:
+        return functional.grouped_mm(rows, weight, offs=ends)
+    parts = rows.tensor_split(ends[:-1].tolist())
+    return torch.cat([part @ own for part, own in zip(parts, weight, strict=True)])
+
+
+class Experts(nn.Module):
+    """A mixture of experts: a choice by ``topk``, counts by ``histc``, grouped products, sums by ``index_put``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.choose = nn.Linear(8, 3)
+        self.weight = nn.Parameter(torch.zeros(3, 8, 8))
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        shares, experts = self.choose(x).softmax(-1).topk(2)
+        order = experts.flatten().argsort()
+        ends = torch.histc(experts.float(), bins=3, min=0, max=2).cumsum(0, dtype=torch.int32)
+        rows = order // 2
+        y = grouped(x[rows], self.weight, ends) * shares.flatten()[order, None]
+        return self.head(torch.zeros_like(x).index_put((rows,), y, accumulate=True))
+
+
 def cut(tensor: torch.Tensor) -> torch.Tensor:
     return torch.round(tensor * 64) / 64 if tensor.is_floating_point() else tensor
 
@@ -150,6 +176,7 @@ def main() -> None:
     write("recurrent", Recurrent(), (cut(torch.randn(BATCH, 3, 4)),), torch.randint(0, 3, (BATCH,)), "adamw")
     places = torch.tensor([0, 2, 2, 1])
     write("parts", Parts(), (cut(torch.randn(BATCH, 4)), places), torch.randint(0, 3, (BATCH,)), "sgd")
+    write("experts", Experts(), (cut(torch.randn(BATCH, 8)),), torch.randint(0, 3, (BATCH,)), "adamw")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 //! Functions made of several operations: values, derivatives of first and second order, mistakes.
 
+use std::slice::from_ref;
+
+use lessen_graph::ops::pooling::reached_beyond;
 use lessen_graph::{
     Array, Conv1dOptions, Conv2dOptions, DType, Pool1d, Pool2d, Tensor, Trace, TraceRef, Type, evaluate, stack,
 };
@@ -358,4 +361,64 @@ fn pooling_of_sequences_is_that_of_images_of_one_row() {
     assert_eq!(sentence, "max_pool1d: the sequences f32[2,3] are not [N,T,C]");
     let sentence = mistake(|x| drop(x.global_max_pool2d().shape()));
     assert_eq!(sentence, "global_max_pool2d: the images f32[2,3] are not [N,H,W,C]");
+}
+
+#[test]
+fn elements_are_taken_by_positions_of_any_axis_in_any_dtype() {
+    let x = Array::f32(&[2, 3, 2], (0..12).map(f64::from).collect());
+    let taken = |axis: isize, ids: &[i32]| {
+        let ids = Array::i32(&[ids.len()], ids);
+        made(from_ref(&x), |x| x[0].take(axis, x[0].trace().constant(ids.clone())))
+    };
+    assert_eq!(taken(0, &[1]).data, [6.0, 7.0, 8.0, 9.0, 10.0, 11.0]);
+    assert_eq!(taken(1, &[2, 0]).data, [4.0, 5.0, 0.0, 1.0, 10.0, 11.0, 6.0, 7.0]);
+    assert_eq!(taken(-1, &[1]).data, [1.0, 3.0, 5.0, 7.0, 9.0, 11.0]);
+    let truths = made(from_ref(&x), |x| {
+        let ids = x[0].trace().constant(Array::i32(&[1], &[1]));
+        x[0].gt(x[0].scalar_like(2.0)).take(1, ids)
+    });
+    assert_eq!(
+        (truths.ty.dtype, &truths.data[..]),
+        (DType::Bool, &[0.0, 1.0, 1.0, 1.0][..])
+    );
+}
+
+#[test]
+fn groups_of_channels_are_normalized_each_by_itself() {
+    let mut r = Prng::new(5);
+    let x = r.normal(&[2, 4, 3]);
+    let y = made(from_ref(&x), |x| x[0].normalize_groups(2, 0.0));
+    for group in y.data.chunks(6) {
+        let mean = group.iter().sum::<f64>() / 6.0;
+        let square = group.iter().map(|x| x * x).sum::<f64>() / 6.0;
+        assert!(mean.abs() < 1e-6 && (square - 1.0).abs() < 1e-5, "{mean} {square}");
+    }
+    check_derivatives("normalize_groups", &[x], |x| x[0].normalize_groups(2, 0.1));
+    let sentence = mistake(|x| drop(x.normalize_groups(2, 0.0).shape()));
+    assert_eq!(sentence, "3 channels of f32[2,3] do not divide into 2 groups");
+}
+
+#[test]
+fn pixels_in_place_of_padding_change_no_convolution() {
+    let mut r = Prng::new(6);
+    let (x, weight) = (r.normal(&[1, 4, 5, 2]), r.normal(&[3, 2, 3, 3]));
+    let options = Conv2dOptions {
+        padding: [1, 1, 1, 0],
+        ..Conv2dOptions::default()
+    };
+    let plain = made(&[x.clone(), weight.clone()], |x| x[0].conv2d(x[1], options));
+    let padded = made(&[x, weight], |x| {
+        let (image, options) = options.padded(x[0]);
+        assert_eq!((image.shape()[2], options.padding), (6, [1, 1, 0, 0]));
+        image.conv2d(x[1], options)
+    });
+    assert_eq!(plain.data, padded.data);
+}
+
+#[test]
+fn a_last_window_that_is_rounded_up_reaches_beyond_the_padding_unless_it_begins_there() {
+    assert_eq!(reached_beyond(5, [0, 0], 2, 2), 1);
+    assert_eq!(reached_beyond(5, [1, 1], 3, 2), 0);
+    assert_eq!(reached_beyond(4, [1, 1], 2, 3), 0);
+    assert_eq!(reached_beyond(2, [0, 0], 3, 1), 0);
 }

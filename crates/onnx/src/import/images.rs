@@ -34,10 +34,6 @@ fn weight_of_two_axes(call: &Call<'_>, weight: Tensor) -> Result<Tensor> {
     }
 }
 
-/// The most channels of images that are padded at the left and right before they are convolved: then the pixels of a
-/// window's row lie side by side, and kernels read them as one run.
-const MOST_PADDED: usize = 4;
-
 /// Convolution of images, whose channels are moved to the last axis and back.
 fn conv(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
@@ -46,9 +42,9 @@ fn conv(call: &mut Call<'_>) -> Result<Vec<Value>> {
         return call.unknown("a convolution of other than one or two axes");
     }
     let windows = Windows::of(call, &size[2..], Some(&taps[2..]))?.of_two_axes();
-    let mut options = options(call, &windows)?;
+    let options = options(call, &windows)?;
     let of_file = Source::of(x);
-    let mut x = channels_last(call, x)?;
+    let x = channels_last(call, x)?;
     let of_program = match (Source::of(x), of_file) {
         (None, Some(source)) => Some(source.map(|codes| channels_last(call, codes))?),
         (source, _) => source,
@@ -60,11 +56,7 @@ fn conv(call: &mut Call<'_>) -> Result<Vec<Value>> {
         return one(channels_first(y, size.len() - 2));
     }
     let weight = call.tensor(1)?;
-    let [.., left, right] = options.padding;
-    if options.groups == 1 && size[1] <= MOST_PADDED && windows.dilation[1] == 1 && left + right > 0 {
-        x = x.pad(2, left, right, 0.0);
-        (options.padding[2], options.padding[3]) = (0, 0);
-    }
+    let (x, options) = options.padded(x);
     let mut y = x.conv2d(weight_of_two_axes(call, weight)?, options);
     if call.has(2) {
         y = y + call.tensor(2)?;
@@ -191,26 +183,17 @@ fn batch_norm(call: &mut Call<'_>) -> Result<Vec<Value>> {
     one(x * by_channel(factor, rank) + by_channel(shift, rank))
 }
 
-/// Rows with mean 0 and variance 1.
-fn normalized(rows: Tensor, eps: f64) -> Tensor {
-    let mean = rows.mean_axes(&[1]).unsqueeze(1);
-    let centred = rows - mean;
-    let variance = (centred * centred).mean_axes(&[1]).unsqueeze(1);
-    centred * (variance + eps).rsqrt()
-}
-
 /// Normalization of groups of channels, each image by itself.
 fn grouped(call: &mut Call<'_>, groups: usize, of_groups: bool) -> Result<Vec<Value>> {
     let x = call.tensor(0)?;
     let shape = x.shape();
-    let (&[n, channels], rank) = (&shape[..2.min(shape.len())], shape.len()) else {
+    let (&[_, channels], rank) = (&shape[..2.min(shape.len())], shape.len()) else {
         return call.unknown("a norm of no channels");
     };
     if groups == 0 || channels % groups != 0 || x.ty().numel() == 0 {
         return call.unknown("a norm of groups that do not divide the channels");
     }
-    let rows = n * groups;
-    let y = normalized(x.reshape(&[rows, x.ty().numel() / rows]), call.float("epsilon", 1e-5)).reshape(&shape);
+    let y = x.normalize_groups(groups, call.float("epsilon", 1e-5));
     let spread = |call: &mut Call<'_>, input: usize| -> Result<Tensor> {
         let row = call.tensor(input)?;
         if !of_groups {

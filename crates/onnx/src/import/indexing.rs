@@ -86,7 +86,7 @@ fn gather(call: &mut Call<'_>) -> Result<Vec<Value>> {
     if is_held {
         ids = ids.lt(ids.scalar_like(0.0)).select(ids + extent as f64, ids);
     }
-    let (there, _) = front(x.rank(), axis);
+    let there = front(x.rank(), axis);
     let rows = if axis == 0 { x } else { x.permute(&there) };
     let found = rows.gather(ids);
     // The axes of the ids come first; they belong where the axis was.

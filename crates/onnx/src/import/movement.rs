@@ -193,19 +193,15 @@ fn slice(call: &mut Call<'_>) -> Result<Vec<Value>> {
 /// The elements at positions of an axis.
 pub(super) fn taken(call: &mut Call<'_>, x: Tensor, axis: usize, positions: Vec<f64>) -> Tensor {
     let ids = Array::new(Type::new(DType::I32, &[positions.len()]), positions);
-    let ids = call.constant(ids);
-    let (there, back) = front(x.rank(), axis);
-    x.permute(&there).gather(ids).permute(&back)
+    x.take(axis as isize, call.constant(ids))
 }
 
-/// The order of axes that brings one to the front, and the order that undoes it.
-pub(super) fn front(rank: usize, axis: usize) -> (Vec<usize>, Vec<usize>) {
+/// The order of axes that brings one to the front.
+pub(super) fn front(rank: usize, axis: usize) -> Vec<usize> {
     let mut there: Vec<usize> = (0..rank).collect();
     there.remove(axis);
     there.insert(0, axis);
-    let mut back = vec![0; rank];
-    there.iter().enumerate().for_each(|(to, &from)| back[from] = to);
-    (there, back)
+    there
 }
 
 fn split(call: &mut Call<'_>) -> Result<Vec<Value>> {

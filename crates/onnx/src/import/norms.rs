@@ -21,16 +21,6 @@ fn normalized(call: &Call<'_>, x: Tensor) -> Result<usize> {
     Ok(x.shape()[axis..].iter().product())
 }
 
-/// Applies a function to rows of `width` elements.
-fn by_rows(x: Tensor, width: usize, f: impl FnOnce(Tensor) -> Tensor) -> Tensor {
-    let shape = x.shape();
-    if shape.last() == Some(&width) {
-        return f(x);
-    }
-    let rows = x.ty().numel() / width.max(1);
-    f(x.reshape(&[rows, width])).reshape(&shape)
-}
-
 /// An input as a row of `width` elements; where it is absent, every element is `absent`.
 fn row(call: &mut Call<'_>, input: usize, width: usize, x: Tensor, absent: f64) -> Result<Tensor> {
     if call.has(input) {
@@ -73,7 +63,7 @@ fn rms_norm(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let width = normalized(call, x)?;
     let gamma = row(call, 1, width, x, 1.0)?;
     let eps = call.float("epsilon", 1e-5);
-    one(by_rows(x, width, |x| x.rms_norm(gamma, eps)))
+    one(x.by_rows(width, |x| x.rms_norm(gamma, eps)))
 }
 
 /// The sum of inputs 0, 1 and perhaps 4, and what `f` makes of it. Outputs are the norm, two statistics and the sum.

@@ -2,6 +2,7 @@
 
 use lessen_base::Result;
 use lessen_graph::Conv2dOptions;
+use lessen_graph::ops::pooling::reached_beyond;
 
 use super::call::Call;
 
@@ -75,7 +76,7 @@ impl Windows {
                 _ => return call.unknown("padding of this kind"),
             };
             if call.int("ceil_mode", 0) != 0 {
-                windows.beyond[axis] = windows.past_end(axis, extent, reach);
+                windows.beyond[axis] = reached_beyond(extent, windows.pads[axis], reach, windows.stride[axis]);
             }
         }
         Ok(windows)
@@ -89,19 +90,6 @@ impl Windows {
         reach
             .filter(|reach| *reach < 1 << 24)
             .ok_or_else(|| lessen_base::Error::user("a window of this size is not known"))
-    }
-
-    /// Pixels that a last window needs where the number of windows is rounded up; it begins within the image or the
-    /// padding before it.
-    fn past_end(&self, axis: usize, size: usize, reach: usize) -> usize {
-        let ([before, after], stride) = (self.pads[axis], self.stride[axis]);
-        let all = size + before + after;
-        let Some(rest) = all.checked_sub(reach) else { return 0 };
-        let mut count = rest.div_ceil(stride) + 1;
-        if (count - 1) * stride >= size + before {
-            count -= 1;
-        }
-        ((count - 1) * stride + reach).saturating_sub(all)
     }
 
     /// Whether windows have no gaps.

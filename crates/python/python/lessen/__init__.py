@@ -5,7 +5,7 @@
   and time beforehand.
 - ``lessen.quantize``, ``lessen.convert``, ``lessen.condense``, ``lessen.search``, ``lessen.energy`` and
   ``lessen.evaluate`` are the command's.
-- ``lessen.compile`` trains a module of PyTorch.
+- ``lessen.compile`` trains a module of PyTorch; ``lessen.integrations`` does so in loops of transformers and Lightning.
 - ``lessen.sklearn`` has estimators for scikit-learn.
 
 Mistakes are ``lessen.Error``, a ``ValueError`` with the command's sentence. The command is ``python -m lessen``.

@@ -1,7 +1,9 @@
 """Programs that ``torch.export`` makes of modules, as the JSON that Lessen traces."""
 
 import contextlib
+import gc
 import json
+import linecache
 import math
 import operator
 import warnings
@@ -39,6 +41,9 @@ _PYTHON = {
     "not_": "not",
 }
 
+# Functions whose backward is the derivative of their forward, which is traced in their place.
+_DERIVED = {"transformers.models.bloom.modeling_bloom.GeLUFunction"}
+
 _TORCH = str(Path(torch.__file__).parent)
 _HERE = str(Path(__file__).parent)
 
@@ -51,6 +56,11 @@ def _own_functions_refused() -> Iterator[None]:
     def refused(cls: Any, *args: Any, **keys: Any) -> Any:
         import traceback
 
+        if f"{cls.__module__}.{cls.__qualname__}" in _DERIVED:
+            return cls.forward(torch.autograd.function.FunctionCtx(), *args, **keys)
+        if cls.__name__.startswith("GeneratedBackwardFor_") and kept is not None:
+            # An operator of torch.library, which is a node of the program.
+            return kept.__get__(None, cls)(*args, **keys)
         frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith((_TORCH, _HERE))]
         place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
         raise Error(
@@ -68,10 +78,55 @@ def _own_functions_refused() -> Iterator[None]:
             torch.autograd.Function.apply = kept  # type: ignore[assignment, method-assign]
 
 
+@contextlib.contextmanager
+def _caches_left_as_they_were() -> Iterator[None]:
+    """Frees what PyTorch keeps of an export: 0.2 MB of symbolic extents, and the source of each graph.
+
+    An environment of symbolic extents is in a circle with tensors that Python's collector does not see.
+    """
+    from torch.fx import graph_module
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    made: list[Any] = []
+    begin = ShapeEnv.__init__
+
+    def recorded(self: Any, *args: Any, **keys: Any) -> None:
+        made.append(self)
+        begin(self, *args, **keys)
+
+    sources = set(linecache.cache)
+    gc.collect(0)
+    collects = gc.isenabled()
+    gc.disable()
+    ShapeEnv.__init__ = recorded  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        ShapeEnv.__init__ = begin  # type: ignore[method-assign]
+        while made:
+            made[-1].tracked_fakes = None
+            made.pop().fake_tensor_cache.clear()
+        for method in vars(ShapeEnv).values():
+            if hasattr(method, "cache_clear"):
+                method.cache_clear()
+        loader = getattr(graph_module, "_loader", None)
+        for name in set(linecache.cache) - sources:
+            if name.startswith("<eval_with_key>"):
+                del linecache.cache[name]
+                getattr(loader, "eval_cache", {}).pop(name, None)
+        gc.collect(0)
+        if collects:
+            gc.enable()
+
+
 class Program:
     """A program with the values that it reads beside parameters, and the shapes of batches that it takes."""
 
     def __init__(self, wrapped: torch.nn.Module, batch: Any, names: dict[int, str]) -> None:
+        with _caches_left_as_they_were():
+            self._read(wrapped, batch, names)
+
+    def _read(self, wrapped: torch.nn.Module, batch: Any, names: dict[int, str]) -> None:
         exported = _exported(wrapped, batch)
         self._names = names
         self._literals: dict[str, Any] = {}
@@ -87,6 +142,8 @@ class Program:
         self.literals = [None if found else output for found, output in zip(self.is_tensor, outputs, strict=True)]
         tensors = [output for found, output in zip(self.is_tensor, outputs, strict=True) if found]
         self.json = json.dumps({"inputs": self._inputs, "nodes": self._nodes, "outputs": tensors})
+        # Nodes of the program keep all of it alive.
+        del self._inputs, self._nodes, self._views, self._literals, self._names
 
     def takes(self, leaves: list[torch.Tensor]) -> bool:
         """Whether a batch has the shapes of the one that was exported, or others along its free axes."""

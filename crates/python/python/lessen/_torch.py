@@ -100,8 +100,6 @@ def _groups(optimizer: Any, lr: float | None, module: torch.nn.Module) -> tuple[
         raise Error("lr= is for optimizers that are given as a word; the optimizer's groups have their own")
     if type(optimizer) not in classes.values():
         raise Error(f"the optimizer {type(optimizer).__name__} is not traced; use SGD, Adam or AdamW of torch.optim")
-    if optimizer.state:
-        raise Error("the optimizer has made steps already, whose moments would be lost; give a new one")
     return optimizer, [_settings(optimizer, group) for group in optimizer.param_groups]
 
 
@@ -116,6 +114,13 @@ def _settings(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> dict[s
     is_decoupled = group.get("decoupled_weight_decay", isinstance(optimizer, torch.optim.AdamW))
     betas = [float(beta) for beta in group["betas"]]
     return settings | {"rule": "adamw" if is_decoupled else "adam", "betas": betas, "eps": float(group["eps"])}
+
+
+def _moment_names(optimizer: torch.optim.Optimizer) -> dict[str, str]:
+    """The names of an optimizer's states here, with those of PyTorch."""
+    if isinstance(optimizer, torch.optim.SGD):
+        return {"momentum": "momentum_buffer"}
+    return {"m": "exp_avg", "v": "exp_avg_sq"}
 
 
 def _bytes(budget: int | str | None) -> int | None:
@@ -154,6 +159,8 @@ class CompiledModule:
         self._settings = settings
         self._groups = groups
         self._structure = self._look()
+        # Layers that are replaced stay alive, so that no other one has their number.
+        self._layers = list(module.modules())
         self._training: TorchTraining | None = None
         self._programs: list[tuple[str, Program, int]] = []
         self._seen: dict[str, Any] = {}
@@ -232,10 +239,13 @@ class CompiledModule:
                 )
 
     def _look(self) -> list[tuple[Any, ...]]:
-        """What of a module may not change while it is trained here."""
+        """What of a module may not change while it is trained here: its layers with their settings, and its tensors."""
         parameters = self.module.named_parameters(remove_duplicate=False)
-        looks = [(name, id(own), own.dtype, own.shape, own.requires_grad) for name, own in parameters]
-        return looks + [(name, id(own)) for name, own in self.module.named_buffers(remove_duplicate=False)]
+        looks: list[tuple[Any, ...]] = [
+            (name, id(own), own.dtype, own.shape, own.requires_grad) for name, own in parameters
+        ]
+        looks += [(name, id(own)) for name, own in self.module.named_buffers(remove_duplicate=False)]
+        return looks + [(name, id(part), part.extra_repr()) for name, part in self.module.named_modules()]
 
     def _check_module(self) -> None:
         """Refuses a module that has changed, and takes over values that were changed outside."""
@@ -302,6 +312,24 @@ class CompiledModule:
             if name in self._states:
                 training.set_value(name, _floats(tensor))
             self._seen[name] = (tensor._version, tensor.data_ptr())
+        if self.optimizer.state:
+            self._take_moments(training)
+
+    def _take_moments(self, training: TorchTraining) -> None:
+        """Continues with the moments of an optimizer that has made steps; the optimizer gives them up."""
+        names, taken, counts = _moment_names(self.optimizer), {}, set()
+        for tensor, state in self.optimizer.state.items():
+            name = self._names.get(id(tensor))
+            if name is None or name not in self._states:
+                continue
+            counts.add(int(state.get("step", 0)))
+            own = {f"optimizer.{here}.{name}": state[there] for here, there in names.items() if there in state}
+            taken.update({key: _floats(value) for key, value in own.items() if value is not None})
+        if len(counts) > 1:
+            raise Error("the optimizer has made more steps for some parameters than for others; give a new one")
+        self._steps = self._counted = max(counts, default=0)
+        training.carry_on(self._steps, taken)
+        self.optimizer.state.clear()
 
     def _constants(self, program: Program, states: Iterable[str]) -> list[tuple[Any, ...]]:
         """Values that a program reads and that are no states."""
@@ -415,19 +443,42 @@ class CompiledModule:
                 leaves.append(literal)
         return leaves if kind == "evaluate" else pytree.tree_unflatten(leaves, program.out_spec)
 
-    def sync(self) -> None:
-        """Writes parameters and buffers back into the module."""
+    def sync(self, *, optimizer: bool = False) -> None:
+        """Writes parameters and buffers back into the module, and moments into the optimizer's state if asked.
+
+        Values that were loaded into the module since the last step are taken over.
+        """
         if self._training is None:
             return
+        steps = self._steps - self._counted
         with torch.no_grad():
             for name, tensor in self._tensors().items():
-                if name in self._states:
+                is_loaded = self._seen.get(name) != (tensor._version, tensor.data_ptr())
+                if name in self._states and is_loaded:
+                    self._training.set_value(name, _floats(tensor))
+                elif name in self._states and steps:
                     values = torch.from_numpy(self._training.value(name))
                     tensor.copy_(values.reshape(tensor.shape))
                 elif name in self._counters:
-                    tensor += int(self._counters[name]) * (self._steps - self._counted)
+                    tensor += int(self._counters[name]) * steps
                 self._seen[name] = (tensor._version, tensor.data_ptr())
         self._counted = self._steps
+        if optimizer:
+            self._give_moments(self._training)
+
+    def _give_moments(self, training: TorchTraining) -> None:
+        """Writes the moments into the optimizer's state, as if it had made the steps."""
+        names, moments = _moment_names(self.optimizer), training.moments()
+        for group in self.optimizer.param_groups:
+            for tensor in group["params"]:
+                name = self._names.get(id(tensor), "")
+                keys = {there: f"optimizer.{here}.{name}" for here, there in names.items()}
+                own = {there: moments[key] for there, key in keys.items() if key in moments}
+                state = {there: torch.from_numpy(value).reshape(tensor.shape) for there, value in own.items()}
+                if "exp_avg" in state:
+                    state["step"] = torch.tensor(float(self._steps))
+                if state:
+                    self.optimizer.state[tensor] = state
 
     def save(self, path: str | Path) -> None:
         """Writes the module's state as ``torch.save`` does, or a folder as ``save_pretrained`` does where it has it."""

@@ -5,7 +5,7 @@ use lessen_graph::{DType, Tensor, numel};
 
 use crate::call::{Call, Operators, one, several};
 use crate::value::Value;
-use crate::window::{rows_of, taken};
+use crate::window::taken;
 
 pub const OPERATORS: Operators = &[
     ("embedding", embedding),
@@ -21,9 +21,7 @@ pub const OPERATORS: Operators = &[
         let (x, ids) = (call.x()?, call.tensor("index")?);
         let axis = call.axis("dim", 0, x.rank())?;
         let ids = from_front(ids, x.shape()[axis]);
-        let front = to_front(x, &[axis]);
-        let rows = rows_of(front, ids.reshape(&[ids.ty().numel()]));
-        one(axes_back(rows, 1, axis))
+        one(x.take(axis as isize, ids.reshape(&[ids.ty().numel()])))
     }),
     ("scatter", scatter),
     ("scatter_add", |call| {
@@ -202,7 +200,7 @@ fn index(call: &mut Call<'_, '_>) -> Result<Value> {
     let y = if is_same {
         table.reshape(&shape)
     } else {
-        rows_of(table, rows)
+        table.take(0, rows.reshape(&[rows.ty().numel()])).reshape(&shape)
     };
     let y = axes_back(y, rows.rank(), positions.place());
     if x.dtype() == DType::Bool && is_same && call.surroundings.masks.parts(x).len() == 1 {

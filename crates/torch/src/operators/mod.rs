@@ -5,6 +5,7 @@ mod attention;
 mod comparisons;
 mod einsum;
 mod elementwise;
+mod experts;
 mod indexing;
 mod joining;
 mod losses;
@@ -30,6 +31,7 @@ const OPERATORS: &[Operators] = &[
     comparisons::OPERATORS,
     einsum::OPERATORS,
     elementwise::OPERATORS,
+    experts::OPERATORS,
     indexing::OPERATORS,
     joining::OPERATORS,
     losses::OPERATORS,
@@ -90,10 +92,6 @@ const INSTEAD: &[(&str, &str)] = &[
     ("complex", "keep real and imaginary parts as two tensors"),
     ("view_as_complex", "keep real and imaginary parts as two tensors"),
     ("conv3d", "use conv2d over slices, as three dimensions are not traced"),
-    (
-        "grouped_mm_fallback",
-        "set experts_implementation=\"eager\" in the model's config",
-    ),
     ("cdist", "write the squared distance as a sum of products"),
 ];
 
@@ -111,7 +109,7 @@ fn base(name: &str) -> &str {
 pub fn operator(name: &str) -> Option<Operator> {
     let own = base(name);
     let tables: &[Operators] = match name.split('.').next() {
-        Some("aten") => OPERATORS,
+        Some("aten" | "transformers") => OPERATORS,
         Some("python") => &[numbers::OPERATORS],
         _ => return None,
     };

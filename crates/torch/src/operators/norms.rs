@@ -40,27 +40,17 @@ fn width(call: &mut Call<'_, '_>) -> Result<usize> {
     Ok(call.sizes("normalized_shape")?.iter().product())
 }
 
-/// Applies a function to rows of `width` elements.
-fn by_rows(x: Tensor, width: usize, f: impl FnOnce(Tensor) -> Tensor) -> Tensor {
-    let shape = x.shape();
-    if shape.last() == Some(&width) {
-        return f(x);
-    }
-    let rows = x.ty().numel() / width.max(1);
-    f(x.reshape(&[rows, width])).reshape(&shape)
-}
-
 fn layer_norm(call: &mut Call<'_, '_>) -> Result<Value> {
     let (x, width, eps) = (call.x()?, width(call)?, call.float("eps", 1e-5)?);
     let (gamma, beta) = (row(call, "weight", width, 1.0)?, row(call, "bias", width, 0.0)?);
-    one(by_rows(x, width, |x| x.layer_norm(gamma, beta, eps)))
+    one(x.by_rows(width, |x| x.layer_norm(gamma, beta, eps)))
 }
 
 fn rms_norm(call: &mut Call<'_, '_>) -> Result<Value> {
     let (x, width) = (call.x()?, width(call)?);
     let eps = call.float("eps", f64::from(f32::EPSILON))?;
     let gamma = row(call, "weight", width, 1.0)?;
-    one(by_rows(x, width, |x| x.rms_norm(gamma, eps)))
+    one(x.by_rows(width, |x| x.rms_norm(gamma, eps)))
 }
 
 /// Statistics of the batch in training, which move the running ones; otherwise the running ones.
@@ -93,11 +83,7 @@ fn grouped(call: &mut Call<'_, '_>, groups: usize) -> Result<Value> {
     if groups == 0 || !channels.is_multiple_of(groups) || x.ty().numel() == 0 {
         return call.lacks("a norm of groups that do not divide the channels");
     }
-    let rows = x.reshape(&[shape[0] * groups, x.ty().numel() / (shape[0] * groups)]);
-    let mean = rows.mean_axes(&[1]).unsqueeze(1);
-    let centred = rows - mean;
-    let variance = (centred * centred).mean_axes(&[1]).unsqueeze(1);
-    let y = (centred * (variance + eps).rsqrt()).reshape(&shape);
+    let y = x.normalize_groups(groups, eps);
     let mut by_channel = vec![1; shape.len()];
     by_channel[1] = channels;
     let (scale, shift) = (row(call, "weight", channels, 1.0)?, row(call, "bias", channels, 0.0)?);

@@ -1,6 +1,7 @@
 //! Convolutions and pooling.
 
 use lessen_base::Result;
+use lessen_graph::ops::pooling::reached_beyond;
 use lessen_graph::{Conv2dOptions, Pool2d, Tensor};
 
 use crate::call::{Call, Operators, one};
@@ -86,19 +87,9 @@ fn options(call: &mut Call<'_, '_>, weight: Tensor) -> Result<Conv2dOptions> {
     })
 }
 
-/// The most channels of images that are padded at the left and right before they are convolved: then the pixels of a
-/// window's row lie side by side, and kernels read them as one run.
-const MOST_PADDED: usize = 4;
-
 fn conv(call: &mut Call<'_, '_>) -> Result<Value> {
     let weight = call.tensor("weight")?;
-    let mut options = options(call, weight)?;
-    let mut x = images(call)?;
-    let [.., left, right] = options.padding;
-    if options.groups == 1 && x.dim(-1) <= MOST_PADDED && options.dilation[1] == 1 && left + right > 0 {
-        x = x.pad(2, left, right, 0.0);
-        (options.padding[2], options.padding[3]) = (0, 0);
-    }
+    let (x, options) = options(call, weight)?.padded(images(call)?);
     let y = x.conv2d(of_two_axes(weight), options);
     let y = call.optional("bias")?.map_or(y, |bias| y + bias);
     restored(call, y)
@@ -126,14 +117,8 @@ fn pool(call: &mut Call<'_, '_>) -> Result<(Pool2d, [usize; 2])> {
     if call.truth("ceil_mode") {
         let shape = images(call)?.shape();
         for axis in 0..2 {
-            let (extent, pad) = (shape[1 + axis], padding[2 * axis]);
-            let free = (extent + 2 * pad).saturating_sub(kernel[axis]);
-            let mut windows = free.div_ceil(stride[axis]) + 1;
-            // A window that begins in the padding after is left out.
-            if (windows - 1) * stride[axis] >= extent + pad {
-                windows -= 1;
-            }
-            beyond[axis] = ((windows - 1) * stride[axis]).saturating_sub(free);
+            let pads = [padding[2 * axis]; 2];
+            beyond[axis] = reached_beyond(shape[1 + axis], pads, kernel[axis], stride[axis]);
             padding[2 * axis + 1] += beyond[axis];
         }
     }

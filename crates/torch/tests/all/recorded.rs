@@ -122,6 +122,16 @@ fn parts_that_are_changed_in_place_and_buffers_train_as_in_pytorch() {
 }
 
 #[test]
+fn a_mixture_of_experts_trains_as_in_pytorch_and_says_what_it_costs() {
+    let training = check("experts");
+    let notes = &training.summary().notes;
+    assert!(
+        notes.len() == 1 && notes[0].starts_with("each of 3 experts multiplies all 8 rows"),
+        "{notes:?}"
+    );
+}
+
+#[test]
 fn another_size_of_batch_adds_a_step_and_equal_examples_give_the_same_loss() {
     let recorded = Recorded::open("recurrent");
     let (program, mut training) = (recorded.program(), recorded.training());
@@ -131,4 +141,29 @@ fn another_size_of_batch_adds_a_step_and_equal_examples_give_the_same_loss() {
     assert!(training.has_step(0, &double.types) && training.done() == 1);
     let peak = training.peak();
     assert!(peak.measured <= peak.planned, "{peak:?}");
+}
+
+#[test]
+fn a_training_goes_on_with_the_moments_and_values_of_another_as_that_one_would() {
+    let recorded = Recorded::open("recurrent");
+    let (program, batch) = (recorded.program(), recorded.batch(1));
+    let (mut first, mut second) = (recorded.training(), recorded.training());
+    first.step((0, &program), &batch).unwrap();
+    for name in first.states().clone() {
+        let values = first.value(&name).unwrap();
+        second.set_value(&name, &values).unwrap();
+    }
+    let moments = first.moments().unwrap();
+    assert!(moments["optimizer.m.head.weight"].iter().any(|x| *x != 0.0));
+    second.carry_on(first.done(), moments).unwrap();
+    for _ in 0..2 {
+        let losses = [&mut first, &mut second].map(|own| own.step((0, &program), &batch).unwrap().loss);
+        assert_eq!(losses[0].to_bits(), losses[1].to_bits());
+    }
+    let other = BTreeMap::from([("optimizer.m.tail".to_string(), vec![0.0])]);
+    let sentence = first.carry_on(3, other).unwrap_err().to_string();
+    assert_eq!(
+        sentence,
+        "the optimizer has no state `optimizer.m.tail`; give a new one"
+    );
 }

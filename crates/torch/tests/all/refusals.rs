@@ -36,6 +36,11 @@ fn an_unknown_operator_is_named_with_its_line_and_the_nearest_one() {
         sentence,
         "`aten.cumsumx.default` at net.py:7: Lessen does not have this operator; the nearest one that it has is `cumsum`"
     );
+    let sentence = refusal(&node("y", "aten.conv3d.default", X, ""));
+    assert!(
+        sentence.ends_with("use conv2d over slices, as three dimensions are not traced"),
+        "{sentence}"
+    );
     let sentence = refusal(&node("y", "aten.nonzero.default", X, ""));
     assert!(sentence.contains("multiply by a mask"), "{sentence}");
 }

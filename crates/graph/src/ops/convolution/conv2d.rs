@@ -112,6 +112,23 @@ impl Op for Conv2d {
     }
 }
 
+/// The most channels of images that are padded at the left and right before they are convolved.
+const MOST_PADDED: usize = 4;
+
+impl Conv2dOptions {
+    /// Images `[N, H, W, C]` of few channels with pixels in place of the padding at the left and right: then the pixels
+    /// of a window's row lie side by side, and kernels read them as one run. Others stay as they are.
+    #[track_caller]
+    pub fn padded(mut self, x: Tensor) -> (Tensor, Conv2dOptions) {
+        let [.., left, right] = self.padding;
+        if self.groups != 1 || x.dim(-1) > MOST_PADDED || self.dilation[1] != 1 || left + right == 0 {
+            return (x, self);
+        }
+        (self.padding[2], self.padding[3]) = (0, 0);
+        (x.pad(2, left, right, 0.0), self)
+    }
+}
+
 impl Tensor {
     /// The convolution of images `[N, H, W, C]` with a weight `[O, C / G, KH, KW]`: `[N, OH, OW, O]`. See [`Conv2d`].
     /// With one tap, stride 1 and without padding and groups it is traced as a product of pixels with a matrix.

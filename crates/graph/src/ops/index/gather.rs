@@ -92,4 +92,25 @@ impl Tensor {
     pub fn gather(self, ids: Tensor) -> Tensor {
         self.trace().apply1(Gather, &[self, ids])
     }
+
+    /// The elements at these positions of an axis, of any dtype: the axis has the extent of `ids`, `i32[n]`.
+    ///
+    /// # Panics
+    /// If there is no such axis.
+    #[track_caller]
+    pub fn take(self, axis: isize, ids: Tensor) -> Tensor {
+        let axis = self.axis(axis);
+        let there: Vec<usize> = std::iter::once(axis)
+            .chain((0..self.rank()).filter(|own| *own != axis))
+            .collect();
+        let mut back = vec![0; self.rank()];
+        there.iter().enumerate().for_each(|(to, &from)| back[from] = to);
+        let turned = |x: Tensor, axes: &[usize]| if axis == 0 { x } else { x.permute(axes) };
+        let table = turned(self, &there);
+        let rows = match self.dtype() {
+            DType::Bool => table.cast(DType::I32).gather(ids).cast(DType::Bool),
+            _ => table.gather(ids),
+        };
+        turned(rows, &back)
+    }
 }

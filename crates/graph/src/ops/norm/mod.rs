@@ -1,6 +1,7 @@
 //! Normalizations along the last axis and their derivatives, and moments of columns.
 
 pub mod crms_norm;
+mod groups;
 pub mod layer_norm;
 pub mod layer_norm_from_output;
 pub mod log_softmax;

@@ -16,7 +16,7 @@ mod window;
 
 pub use one_dimension::Pool1d;
 pub use sampling::Sampling;
-pub use window::Pool2d;
+pub use window::{Pool2d, reached_beyond};
 
 operations! {
     max_gather::{MaxPool2dGather},

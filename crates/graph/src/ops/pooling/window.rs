@@ -60,6 +60,22 @@ impl Pool2d {
     }
 }
 
+/// Pixels beyond an image with its padding that a last window reaches, where the number of windows along an axis is
+/// rounded up. `reach` are the pixels from a window's first tap to its last; no window begins after the image.
+///
+/// # Panics
+/// If `stride` is 0.
+pub fn reached_beyond(extent: usize, [before, after]: [usize; 2], reach: usize, stride: usize) -> usize {
+    let Some(rest) = (extent + before + after).checked_sub(reach) else {
+        return 0;
+    };
+    let mut last = rest.div_ceil(stride);
+    if last * stride >= extent + before {
+        last = last.saturating_sub(1);
+    }
+    (last * stride).saturating_sub(rest)
+}
+
 /// Height and width of images `[N, H, W, C]`.
 ///
 /// # Errors
