@@ -237,7 +237,11 @@ mod tests {
 
     #[test]
     fn a_batch_is_cut_for_the_groups_where_it_can_be() {
-        let with = |text: &str, processes| in_groups(SCHEMA.parse(text, "a test").unwrap(), processes);
+        let with = |flags: &str, processes| {
+            let mut settings = SCHEMA.load("adder").unwrap();
+            flags.split(' ').for_each(|flag| settings.set_flag(flag).unwrap());
+            in_groups(settings, processes)
+        };
         let count = |settings: &Settings, key: &str| match settings.get(key) {
             Some(SettingValue::Count(count)) => *count,
             _ => 0,
@@ -246,10 +250,10 @@ mod tests {
             let settings = settings.unwrap();
             ["train.ranks", "train.accumulate", "train.batch"].map(|key| count(&settings, key))
         };
-        assert_eq!(of(with("[train]\nbatch = 12", 4)), [4, 4, 3]);
-        assert_eq!(of(with("[train]\nbatch = 12\naccumulate = 4", 4)), [4, 4, 12]);
-        assert_eq!(of(with("[train]\nbatch = 12\nranks = 6", 1)), [6, 6, 2]);
-        let error = with("[train]\nbatch = 12", 5).unwrap_err().to_string();
+        assert_eq!(of(with("train.batch=12", 4)), [4, 4, 3]);
+        assert_eq!(of(with("train.batch=12 train.accumulate=4", 4)), [4, 4, 12]);
+        assert_eq!(of(with("train.batch=12 train.ranks=6", 1)), [6, 6, 2]);
+        let error = with("train.batch=12", 5).unwrap_err().to_string();
         assert!(
             error.contains("train.batch = 12 examples cannot be cut for train.ranks = 5"),
             "{error}"
