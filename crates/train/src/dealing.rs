@@ -54,9 +54,9 @@ impl Dealing {
         Dealing { moves, sums, slots }
     }
 
-    /// Bytes that the exchange of so many bytes with other processes allocates at most: of each chunk that is added up
-    /// the own sums, those that arrive, and the sum of them; of each that is gathered the sum, its messages, and its
-    /// copy.
+    /// The most bytes that the exchange of `gradients` bytes with other processes allocates. A chunk that is added up
+    /// takes the process's own sums, the sums that arrive, and the result. A chunk that is gathered takes the result,
+    /// its messages, and a copy.
     pub fn exchange_bytes(&self, gradients: usize) -> usize {
         gradients.min((UNDER_WAY + 1) * CHUNK) * (2 * self.sums.len() + 5)
     }

@@ -31,7 +31,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// What the process of these options does.
+    /// The share of the process that has these options.
     pub(super) fn of(sharing: Sharing, options: &TrainerOptions, plans: &StepPlans) -> Shared {
         let bytes = |rank| bytes_for_sum(options.ranks, sharing.processes, rank, plans.gradient_bytes());
         let most = (0..sharing.processes).map(bytes).max().unwrap_or(0);
@@ -45,7 +45,7 @@ impl Shared {
         }
     }
 
-    /// Keys of JSON, for a step that computes so many milliseconds.
+    /// Keys of JSON; `compute` has the milliseconds of a step without the exchange.
     pub(super) fn to_json(self, compute: Option<f64>) -> Value {
         json!({
             "processes": self.processes,
@@ -57,7 +57,7 @@ impl Shared {
         })
     }
 
-    /// Lines, for a step that computes so many milliseconds.
+    /// Lines of text; `compute` has the milliseconds of a step without the exchange.
     pub(super) fn to_text(self, compute: Option<f64>) -> String {
         let mut text = format!(
             "shared by     {:>10} processes, each with up to {} of {} groups; memory and time are those of the busiest\n",

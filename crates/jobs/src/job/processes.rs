@@ -116,11 +116,11 @@ fn copy_file(group: &Group, path: &Path) -> Result<()> {
     }
 }
 
-/// The settings of a new run of so many processes: with the number of groups, and batches that are cut for it where
-/// they have to be.
+/// The settings of a new run that `processes` processes share: the number of groups is set, and each batch is cut into
+/// as many parts where a step has one batch.
 ///
 /// # Errors
-/// Settings with a mistake; batches that cannot be cut into so many.
+/// Settings with a mistake; a batch whose examples the number of groups does not divide.
 pub(crate) fn in_groups(mut settings: Settings, processes: usize) -> Result<Settings> {
     let ranks = match settings.get("train.ranks") {
         Some(SettingValue::Count(ranks)) if *ranks > 0 => usize::try_from(*ranks).unwrap_or(usize::MAX),
