@@ -215,6 +215,42 @@ def test_an_optimizer_goes_on_with_its_moments_and_gives_them_back():
     assert modules[0].norm.num_batches_tracked == 3
 
 
+def test_a_released_module_holds_no_parameters_until_they_are_asked_for(tmp_path):
+    modules, (ids, target) = [Net(), None], batch()
+    modules[1] = copy.deepcopy(modules[0])
+    pair = [
+        lessen.compile(own, (ids,), loss="cross_entropy", optimizer="adamw", lr=0.1, release=release)
+        for own, release in zip(modules, (True, False), strict=True)
+    ]
+
+    def step():
+        losses = [compiled.step(ids, target) for compiled in pair]
+        assert losses[0] == losses[1]
+        assert modules[0].words.weight.isnan().all()
+        assert sum(own.untyped_storage().nbytes() for own in modules[0].parameters()) == 3 * 4
+
+    def same():
+        pair[1].sync()
+        for own, wanted in zip(modules[0].parameters(), modules[1].parameters(), strict=True):
+            assert torch.equal(own, wanted)
+
+    step()
+    assert torch.equal(*(compiled.predict(ids[:2]) for compiled in pair))
+    step()
+    pair[1].sync()
+    assert torch.equal(*(module(ids) for module in modules))
+    step()
+    torch.save(modules[0].state_dict(), tmp_path / "state.pt")
+    same()
+    step()
+    larger = {name: value * 1.5 for name, value in modules[0].state_dict().items() if value.is_floating_point()}
+    for module in modules:
+        module.load_state_dict(larger, strict=False)
+    step()
+    pair[0].sync()
+    same()
+
+
 def test_budgets_change_no_loss_and_are_refused_below_the_floor():
     layers = [layer for _ in range(6) for layer in (nn.Linear(16, 16), nn.Tanh())]
     module, x, y = nn.Sequential(*layers), torch.randn(512, 16), torch.randint(0, 16, (512,))

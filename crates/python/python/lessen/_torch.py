@@ -1,4 +1,4 @@
-"""``lessen.compile``: modules of PyTorch under Lessen's planner. PyTorch is imported here and in ``_export`` alone."""
+"""``lessen.compile``: modules of PyTorch under Lessen's planner. PyTorch is imported here and by what this imports."""
 
 import contextlib
 import difflib
@@ -11,54 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 import torch
-from torch.nn import functional
 from torch.utils import _pytree as pytree
 
 from ._errors import Error
 from ._export import Program, constant, elements, graph_dtype
 from ._lessen import TorchTraining
+from ._losses import LOSSES, Loss, logits_of, own_loss
+from ._optimizers import groups_of, moment_names
+from ._released import Released
 
-Loss = str | Callable[..., torch.Tensor] | None
-
-_LOSSES: dict[str, Callable[..., torch.Tensor]] = {
-    "cross_entropy": lambda output, target: _cross_entropy(output, target),
-    "nll": functional.nll_loss,
-    "mse": functional.mse_loss,
-    "l1": functional.l1_loss,
-    "smooth_l1": functional.smooth_l1_loss,
-    "huber": functional.huber_loss,
-    "bce": functional.binary_cross_entropy,
-    "bce_with_logits": functional.binary_cross_entropy_with_logits,
-}
-
-_KEYS = ("threads", "seed", "clip_norm", "clip_value", "allowed_error", "lr")
-
-
-def _cross_entropy(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """Cross entropy with the classes along the axis 1, or along the last one as language models have them."""
-    is_last = output.dim() > 2 and output.shape[:-1] == target.shape and output.shape[2:] != target.shape[1:]
-    if is_last:
-        return functional.cross_entropy(output.flatten(0, -2), target.flatten())
-    return functional.cross_entropy(output, target)
-
-
-def _logits(output: Any) -> Any:
-    """The tensor that a loss by a word reads of a module's results."""
-    for name in ("logits", "last_hidden_state"):
-        found = output.get(name) if isinstance(output, dict) else getattr(output, name, None)
-        if isinstance(found, torch.Tensor):
-            return found
-    return output[0] if isinstance(output, (tuple, list)) else output
-
-
-def _own_loss(output: Any) -> torch.Tensor:
-    """The scalar of a module's results that is its loss."""
-    named = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", None)
-    first = output[0] if isinstance(output, (tuple, list)) and output else output
-    for found in (named, first):
-        if isinstance(found, torch.Tensor) and found.numel() == 1:
-            return found
-    raise Error("the module gives no scalar loss; return one, or give loss= to lessen.compile, such as 'cross_entropy'")
+_KEYS = ("threads", "seed", "clip_norm", "clip_value", "allowed_error", "lr", "release")
 
 
 class _Wrapped(torch.nn.Module):
@@ -81,46 +43,10 @@ class _Wrapped(torch.nn.Module):
         if self.asks:
             return output
         if self.lessen_loss is None:
-            return _own_loss(output)
+            return own_loss(output)
         if isinstance(self.lessen_loss, str):
-            return _LOSSES[self.lessen_loss](_logits(output), *left)
+            return LOSSES[self.lessen_loss](logits_of(output), *left)
         return self.lessen_loss(output, *left)
-
-
-def _groups(optimizer: Any, lr: float | None, module: torch.nn.Module) -> tuple[Any, list[dict[str, Any]]]:
-    """The optimizer's object, if there is one, and the settings of its groups; a word means PyTorch's defaults."""
-    classes = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
-    if optimizer is None or isinstance(optimizer, str):
-        made = classes.get(str(optimizer or "adamw").lower())
-        if made is None:
-            raise Error(f"there is no optimizer '{optimizer}'; choose sgd, adam or adamw, or give one of torch.optim")
-        trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        optimizer = made(trained, lr=1e-3 if lr is None else lr)
-    elif lr is not None:
-        raise Error("lr= is for optimizers that are given as a word; the optimizer's groups have their own")
-    if type(optimizer) not in classes.values():
-        raise Error(f"the optimizer {type(optimizer).__name__} is not traced; use SGD, Adam or AdamW of torch.optim")
-    return optimizer, [_settings(optimizer, group) for group in optimizer.param_groups]
-
-
-def _settings(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> dict[str, Any]:
-    for name in ("amsgrad", "maximize", "differentiable", "dampening"):
-        if group.get(name):
-            raise Error(f"the optimizer's setting {name}={group[name]} is not traced; leave it out")
-    settings = {"lr": float(group["lr"]), "weight_decay": float(group["weight_decay"])}
-    if isinstance(optimizer, torch.optim.SGD):
-        momentum, nesterov = float(group["momentum"]), bool(group["nesterov"])
-        return settings | {"rule": "sgd", "momentum": momentum, "nesterov": nesterov}
-    is_decoupled = group.get("decoupled_weight_decay", isinstance(optimizer, torch.optim.AdamW))
-    betas = [float(beta) for beta in group["betas"]]
-    return settings | {"rule": "adamw" if is_decoupled else "adam", "betas": betas, "eps": float(group["eps"])}
-
-
-def _moment_names(optimizer: torch.optim.Optimizer) -> dict[str, str]:
-    """The names of an optimizer's states here, with those of PyTorch."""
-    if isinstance(optimizer, torch.optim.SGD):
-        return {"momentum": "momentum_buffer"}
-    return {"m": "exp_avg", "v": "exp_avg_sq"}
 
 
 def _bytes(budget: int | str | None) -> int | None:
@@ -148,10 +74,11 @@ class CompiledModule:
     ) -> None:
         self.module = module
         self._threads = settings.pop("threads", None)
+        self._released = Released(module, self.sync) if settings.pop("release", False) else None
         self._loss = loss
-        if isinstance(loss, str) and loss not in _LOSSES:
-            raise Error(f"there is no loss '{loss}'; choose one of {', '.join(_LOSSES)}, or give a function")
-        self.optimizer, groups = _groups(optimizer, settings.pop("lr", None), module)
+        if isinstance(loss, str) and loss not in LOSSES:
+            raise Error(f"there is no loss '{loss}'; choose one of {', '.join(LOSSES)}, or give a function")
+        self.optimizer, groups = groups_of(optimizer, settings.pop("lr", None), module)
         example, targets = self._split(example_inputs)
         self._inputs = len(example)
         self._names = self._canonical()
@@ -257,13 +184,19 @@ class CompiledModule:
         assert self._training is not None
         for name, tensor in self._tensors().items():
             version = (tensor._version, tensor.data_ptr())
-            if self._seen.get(name) == version:
+            if self._seen.get(name) == version or (self._released is not None and self._released.has(tensor)):
                 continue
             if name in self._states:
                 self._training.set_value(name, _floats(tensor))
             elif name in self._seen and name not in self._counters:
                 raise Error(f"the buffer `{name}` has changed, which was constant when compiled; compile again")
             self._seen[name] = version
+        self._release()
+
+    def _release(self) -> None:
+        """Lets the module's own copy of what Lessen trains go, where that is asked for."""
+        if self._released is not None:
+            self._released.let_go(tensor for name, tensor in self._tensors().items() if name in self._states)
 
     # Programs
 
@@ -283,7 +216,8 @@ class CompiledModule:
         loss = self._loss
         wrapped = _Wrapped(self.module, loss, self._inputs, asks=kind == "predict")
         names = dict(self._names)
-        with self._mode(kind == "step"):
+        as_exported = self._released.as_exported() if self._released is not None else contextlib.nullcontext()
+        with as_exported, self._mode(kind == "step"):
             wrapped.training = kind == "step"
             return Program(wrapped, batch, names)
 
@@ -317,7 +251,7 @@ class CompiledModule:
 
     def _take_moments(self, training: TorchTraining) -> None:
         """Continues with the moments of an optimizer that has made steps; the optimizer gives them up."""
-        names, taken, counts = _moment_names(self.optimizer), {}, set()
+        names, taken, counts = moment_names(self.optimizer), {}, set()
         for tensor, state in self.optimizer.state.items():
             name = self._names.get(id(tensor))
             if name is None or name not in self._states:
@@ -369,7 +303,7 @@ class CompiledModule:
             raise Error("a plan needs a whole batch, with the targets of the loss; give it as plan(*batch)")
         given = self._example
         with self._mode(False), torch.no_grad():
-            output = _logits(self.module(**given) if isinstance(given, dict) else self.module(*given))
+            output = logits_of(self.module(**given) if isinstance(given, dict) else self.module(*given))
         if self._loss not in ("cross_entropy", "nll"):
             return torch.zeros_like(output)
         return torch.zeros(output.shape[:1] + output.shape[2:], dtype=torch.int64)
@@ -451,12 +385,14 @@ class CompiledModule:
         if self._training is None:
             return
         steps = self._steps - self._counted
+        empty = {id(tensor) for tensor in self._released.take_back()} if self._released is not None else set()
         with torch.no_grad():
             for name, tensor in self._tensors().items():
-                is_loaded = self._seen.get(name) != (tensor._version, tensor.data_ptr())
+                is_empty = id(tensor) in empty
+                is_loaded = not is_empty and self._seen.get(name) != (tensor._version, tensor.data_ptr())
                 if name in self._states and is_loaded:
                     self._training.set_value(name, _floats(tensor))
-                elif name in self._states and steps:
+                elif name in self._states and (steps or is_empty):
                     values = torch.from_numpy(self._training.value(name))
                     tensor.copy_(values.reshape(tensor.shape))
                 elif name in self._counters:
@@ -468,7 +404,7 @@ class CompiledModule:
 
     def _give_moments(self, training: TorchTraining) -> None:
         """Writes the moments into the optimizer's state, as if it had made the steps."""
-        names, moments = _moment_names(self.optimizer), training.moments()
+        names, moments = moment_names(self.optimizer), training.moments()
         for group in self.optimizer.param_groups:
             for tensor in group["params"]:
                 name = self._names.get(id(tensor), "")
@@ -517,7 +453,8 @@ def compile(
     ``example_inputs`` are the module's, as a tuple or a dictionary of keywords; targets of the loss may follow them.
     ``loss`` is a word such as ``cross_entropy``, or a function of the module's result and the targets; without it the
     module returns its loss. ``optimizer`` is SGD, Adam or AdamW of ``torch.optim``, or the word of one with ``lr=``.
-    Other keys: ``threads``, ``seed``, ``clip_norm``, ``clip_value``, ``allowed_error``.
+    ``release=True`` lets the memory of the module's own parameters go until ``sync``, which a call of the module asks
+    for by itself. Other keys: ``threads``, ``seed``, ``clip_norm``, ``clip_value``, ``allowed_error``.
     """
     for key in keys:
         if key not in _KEYS:

@@ -65,8 +65,8 @@ def _logs(module: lightning.LightningModule) -> Iterator[Logged]:
 
 
 class Strategy(SingleDeviceStrategy):
-    """Training steps of Lessen for a ``lightning.Trainer``; ``budget``, ``threads`` and ``allowed_error`` are those of
-    ``lessen.compile``.
+    """Training steps of Lessen for a ``lightning.Trainer``; ``budget``, ``threads``, ``allowed_error`` and
+    ``release`` are those of ``lessen.compile``.
 
     ``training_step`` is traced; of what it logs its loss and plain numbers are kept. Schedulers, clipping, callbacks
     and checkpoints are Lightning's, validation and tests run in PyTorch.
@@ -76,10 +76,20 @@ class Strategy(SingleDeviceStrategy):
     """
 
     def __init__(
-        self, *, budget: int | str | None = None, threads: int | None = None, allowed_error: float | None = None
+        self,
+        *,
+        budget: int | str | None = None,
+        threads: int | None = None,
+        allowed_error: float | None = None,
+        release: bool = False,
     ) -> None:
         super().__init__(device="cpu")
-        self._settings: dict[str, Any] = {"budget": budget, "threads": threads, "allowed_error": allowed_error}
+        self._settings: dict[str, Any] = {
+            "budget": budget,
+            "threads": threads,
+            "allowed_error": allowed_error,
+            "release": release,
+        }
         self._compiled: CompiledModule | None = None
         self._logged: Logged = []
 

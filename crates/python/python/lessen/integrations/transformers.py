@@ -38,8 +38,8 @@ class _WithLoss(torch.nn.Module):
 
 
 class Trainer(transformers.Trainer):
-    """``transformers.Trainer`` with steps of Lessen; ``budget``, ``threads`` and ``allowed_error`` are those of
-    ``lessen.compile``.
+    """``transformers.Trainer`` with steps of Lessen; ``budget``, ``threads``, ``allowed_error`` and ``release``
+    are those of ``lessen.compile``.
 
     Arguments, callbacks, schedules, logs, evaluations and checkpoints are those of transformers. ``bf16=True`` rounds
     the factors of products. Batches that ``gradient_accumulation_steps`` adds up are one batch of their examples, and
@@ -57,6 +57,7 @@ class Trainer(transformers.Trainer):
         budget: int | str | None = None,
         threads: int | None = None,
         allowed_error: float | None = None,
+        release: bool = False,
         **named: Any,
     ) -> None:
         args = transformers.TrainingArguments(output_dir="tmp_trainer") if args is None else copy.copy(args)
@@ -70,6 +71,7 @@ class Trainer(transformers.Trainer):
             "precision": precision,
             "threads": threads,
             "allowed_error": allowed_error,
+            "release": release,
             "seed": args.seed,
             "clip_norm": args.max_grad_norm or None,
         }
