@@ -1,7 +1,7 @@
 //! Shared ground of all crates of Lessen: the error type, atomic file writing, a seeded random generator, sizes in
 //! bytes as people write them, numbers of tokens that programs are compiled for, memory of this process and of the
 //! machine as it is counted and as the system tells it, the watcher of a long job, pointers of Git LFS, the stages of
-//! MobileNetV2, and the number of cases of long tests.
+//! MobileNetV2, the tree by which several processes add, and the number of cases of long tests.
 //!
 //! ```
 //! use lessen_base::{Error, SplitMix64};
@@ -26,6 +26,7 @@ pub mod process;
 mod random;
 mod size;
 mod sources;
+pub mod tree;
 pub mod watcher;
 pub mod word;
 

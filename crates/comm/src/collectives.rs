@@ -12,8 +12,8 @@ use lessen_base::{Error, Result};
 
 use crate::addition::Addition;
 use crate::link::{Channel, Ticket};
-use crate::tree::{Accumulator, Tree, part};
 use crate::wire::Message;
+use lessen_base::tree::{Accumulator, Tree, part};
 
 /// Bytes of the longest message; a multiple of every number's width.
 const LONGEST: usize = 1 << 20;

@@ -159,12 +159,15 @@ impl<E: Engine> Wire for EngineWire<E> {
     }
 
     fn test(&mut self, request: Request) -> Result<Progress> {
-        for rank in 0..self.engine.size() {
-            self.ended_by(rank, Duration::ZERO).map_or(Ok(()), Err)?;
-        }
         let waited = self.begun.get(&request).ok_or_else(|| unknown(request))?;
         let (bytes, other, length) = match waited.ended.try_recv() {
-            Err(TryRecvError::Empty) => return Ok(Progress::Pending),
+            Err(TryRecvError::Empty) => {
+                // What has arrived counts, even from a rank that has ended the run since.
+                for rank in 0..self.engine.size() {
+                    self.ended_by(rank, Duration::ZERO).map_or(Ok(()), Err)?;
+                }
+                return Ok(Progress::Pending);
+            }
             Err(TryRecvError::Disconnected) => return Err(Error::internal("the wait for a message has panicked")),
             Ok(bytes) => (bytes, waited.other, waited.length),
         };

@@ -7,7 +7,6 @@ use lessen_base::{Error, Result};
 use crate::addition::Addition;
 use crate::collectives::Reduction;
 use crate::exchange::{Exchange, Pending};
-use crate::tree::part;
 
 /// This process among those that compute together; alone unless it was given an exchange with others. All processes
 /// call the same methods in the same order.
@@ -182,37 +181,47 @@ impl Group {
     /// # Errors
     /// A process that does not answer.
     pub fn of_first(&self, what: &str, own: Vec<u8>) -> Result<Vec<u8>> {
-        match self.exchange() {
-            None => Ok(own),
-            Some(exchange) => exchange.broadcast(what, 0, own).end(),
-        }
+        self.begin_broadcast(what, 0, own).end()
     }
 
     /// Begins to add up `f32` numbers over `leaves` leaves of a tree, [`part`] of which are this process's: `sums` are
-    /// those of its subtrees, little-endian. The bits of the sum depend on the leaves alone.
-    pub fn begin_sum(&self, what: &str, leaves: usize, mut sums: Vec<Vec<u8>>) -> Summing {
+    /// those of its subtrees, little-endian. The bits of the sum depend on the leaves alone. Each process gets the
+    /// piece of the sum between two of the `borders`, which are offsets in bytes.
+    ///
+    /// [`part`]: lessen_base::tree::part
+    pub fn begin_reduction(
+        &self,
+        what: &str,
+        leaves: usize,
+        mut sums: Vec<Vec<u8>>,
+        borders: Vec<usize>,
+    ) -> UnderWay<Vec<u8>> {
         let Some(exchange) = self.exchange() else {
-            return Summing::Here(sums.pop().unwrap_or_default());
+            return UnderWay::Here(sums.pop().unwrap_or_default());
         };
-        let width = Addition::f32().width();
-        let numbers = sums.first().map_or(0, Vec::len) / width;
-        let starts = (0..=exchange.size()).map(|rank| width * part(numbers, exchange.size(), rank).start);
-        let borders: Vec<usize> = starts.collect();
-        let owned = exchange.reduce_scatter(
-            what,
-            Reduction {
-                leaves,
-                sums,
-                borders: borders.clone(),
-                addition: Addition::f32(),
-            },
-        );
-        let (exchange, what) = (exchange.clone(), what.to_string());
-        Summing::Adding {
-            exchange,
-            what,
-            owned,
+        let addition = Addition::f32();
+        let reduction = Reduction {
+            leaves,
+            sums,
             borders,
+            addition,
+        };
+        UnderWay::Under(exchange.reduce_scatter(what, reduction))
+    }
+
+    /// Begins to give all processes the bytes that each of them owns, between two of the `borders`.
+    pub fn begin_gather(&self, what: &str, owned: Vec<u8>, borders: Vec<usize>) -> UnderWay<Vec<u8>> {
+        match self.exchange() {
+            None => UnderWay::Here(owned),
+            Some(exchange) => UnderWay::Under(exchange.all_gather(what, owned, borders)),
+        }
+    }
+
+    /// Begins to give all processes the bytes of the process `root`; those of others are left out.
+    pub fn begin_broadcast(&self, what: &str, root: usize, bytes: Vec<u8>) -> UnderWay<Vec<u8>> {
+        match self.exchange() {
+            None => UnderWay::Here(bytes),
+            Some(exchange) => UnderWay::Under(exchange.broadcast(what, root, bytes)),
         }
     }
 
@@ -224,60 +233,25 @@ impl Group {
     }
 }
 
-/// A sum whose pieces are added up, each by the process that owns it.
-#[must_use = "a sum ends, and fails, in its end"]
-pub enum Summing {
-    /// The sum of a process alone.
-    Here(Vec<u8>),
-    /// The piece of this process is added up.
-    Adding {
-        /// The exchange.
-        exchange: Arc<Exchange>,
-        /// What is added up.
-        what: String,
-        /// The piece of this process.
-        owned: Pending<Vec<u8>>,
-        /// Where pieces begin and end.
-        borders: Vec<usize>,
-    },
+/// What processes have begun together.
+#[must_use = "an exchange ends, and fails, in its end"]
+#[derive(Debug)]
+pub enum UnderWay<T> {
+    /// The result of a process alone.
+    Here(T),
+    /// The exchange is under way.
+    Under(Pending<T>),
 }
 
-impl Summing {
-    /// Waits for this process's piece, and begins to gather all pieces.
+impl<T> UnderWay<T> {
+    /// Waits for the result.
     ///
     /// # Errors
     /// A process that does not answer.
-    pub fn gather(self) -> Result<Gathering> {
-        Ok(match self {
-            Summing::Here(sum) => Gathering::Here(sum),
-            Summing::Adding {
-                exchange,
-                what,
-                owned,
-                borders,
-            } => Gathering::Under(exchange.all_gather(&what, owned.end()?, borders)),
-        })
-    }
-}
-
-/// A sum whose pieces are gathered.
-#[must_use = "a sum ends, and fails, in its end"]
-pub enum Gathering {
-    /// The sum of a process alone.
-    Here(Vec<u8>),
-    /// The pieces are under way.
-    Under(Pending<Vec<u8>>),
-}
-
-impl Gathering {
-    /// Waits for the sum, little-endian.
-    ///
-    /// # Errors
-    /// A process that does not answer.
-    pub fn end(self) -> Result<Vec<u8>> {
+    pub fn end(self) -> Result<T> {
         match self {
-            Gathering::Here(sum) => Ok(sum),
-            Gathering::Under(sum) => sum.end(),
+            UnderWay::Here(result) => Ok(result),
+            UnderWay::Under(pending) => pending.end(),
         }
     }
 }

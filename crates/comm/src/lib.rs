@@ -37,7 +37,6 @@ mod link;
 #[cfg(unix)]
 pub mod mpi;
 mod threads;
-mod tree;
 mod wire;
 
 pub use addition::Addition;
@@ -45,7 +44,7 @@ pub use collectives::Reduction;
 pub use delayed::{Delayed, Network};
 pub use engine::{Engine, EngineWire, Wait};
 pub use exchange::{DEADLINE, Exchange, Pending};
-pub use group::{Gathering, Group, Summing};
+pub use group::{Group, UnderWay};
+pub use lessen_base::tree::{Accumulator, Tree, bytes_for_sum, deal, part};
 pub use threads::ThreadWire;
-pub use tree::{Accumulator, Tree, bytes_for_sum, deal, part};
 pub use wire::{LARGEST_TAG, Message, Progress, Request, Wire};

@@ -121,6 +121,7 @@ fn simplify(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Gra
     let graph = checked(passes::read_narrow(&graph, target));
     let graph = checked(lessen_rewrite::without_dead_code(graph));
     let graph = checked(passes::sparsify(&graph, target));
+    let graph = checked(passes::carry(&graph, options.carrier.as_ref())?);
     let graph = checked(passes::materialize(&graph, target));
     graph.check_answers()?;
     bytes::check_arrays(&graph)?;

@@ -1,5 +1,9 @@
 //! Options of compiling.
 
+use std::sync::Arc;
+
+use lessen_graph::Carrier;
+
 lessen_base::words! {
     /// When updates of parameters run. It changes no bit of any result.
     ///
@@ -115,4 +119,6 @@ pub struct Options {
     pub allowed_error: f64,
     /// The times that the memory planner assumes.
     pub cost: CostSource,
+    /// What carries operations of several ranks; none where a graph has no such operations.
+    pub carrier: Option<Arc<dyn Carrier>>,
 }

@@ -37,7 +37,8 @@
 //!
 //! Where things are: an operation is an [`Op`] (an [`Elementwise`] one needs little more than its function), the
 //! standard ones are in [`ops`], a file each; [`Tensor::grad`] and [`vjp`] differentiate; [`lower`] replaces operations
-//! by their decompositions; [`verify`] checks the invariants of a graph.
+//! by their decompositions; operations of several ranks are in [`ops::collective`], and a [`Carrier`] exchanges their
+//! messages; [`verify`] checks the invariants of a graph.
 
 #![forbid(unsafe_code)]
 
@@ -50,7 +51,9 @@ mod asked;
 mod attrs;
 mod builder;
 mod captures;
+mod carried;
 mod eval;
+mod eval_ranks;
 mod grad;
 mod graph;
 mod host;
@@ -65,6 +68,7 @@ mod op;
 pub mod ops;
 pub mod philox;
 mod products;
+mod ranks;
 mod registry;
 mod size;
 mod slide;
@@ -80,7 +84,9 @@ pub use array::Array;
 pub use asked::Asked;
 pub use attrs::{Attr, Attrs};
 pub use builder::GraphBuilder;
+pub use carried::{Begun, Carrier, Ended};
 pub use eval::{evaluate, evaluate_exactly, evaluate_op};
+pub use eval_ranks::evaluate_ranks;
 pub use grad::vjp;
 pub use graph::{Assign, Def, Graph, Input, InputKind, Node, NodeId, Output, Phase, Value, ValueId};
 pub use host::Host;
@@ -95,14 +101,18 @@ pub use op::{
 };
 pub use ops::Elementwise;
 pub use ops::Scalar;
+pub use ops::all_reduce::all_reduce;
 pub use ops::attention::{AttentionOptions, PositionBias, Weighting, attention};
+pub use ops::broadcast_from::broadcast_from;
 pub use ops::clip::{clip_coefficient, global_norm};
 pub use ops::concat::concat;
 pub use ops::control::ScanOptions;
 pub use ops::convolution::{Conv1dOptions, Conv2dOptions};
+pub use ops::pieces::{all_gather, reduce_scatter};
 pub use ops::pooling::{Pool1d, Pool2d};
 pub use ops::shape::stack::stack;
 pub use products::Products;
+pub use ranks::Ranks;
 pub use registry::Registry;
 pub use size::checked_numel;
 pub use tensor::Tensor;

@@ -12,6 +12,7 @@ use crate::attrs::Attrs;
 use crate::inverse::{FromOutput, Inverse};
 use crate::layout::Layout;
 use crate::products::Products;
+use crate::ranks::Ranks;
 use crate::tensor::Tensor;
 use crate::types::Type;
 
@@ -149,6 +150,21 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
             "the operation `{}` has neither an evaluation nor a decomposition",
             self.name()
         )
+    }
+
+    /// The ranks that compute it together, for a collective; none for every other operation.
+    fn ranks(&self) -> Option<Ranks> {
+        None
+    }
+
+    /// For a collective: the outputs on all ranks, of these types, from the inputs on all of them. This is the
+    /// operation of any of the ranks.
+    ///
+    /// # Panics
+    /// If the operation is no collective.
+    fn eval_ranks(&self, inputs: &[Vec<&Array>], outputs: &[Vec<Type>]) -> Vec<Vec<Array>> {
+        let _ = (inputs, outputs);
+        panic!("the operation `{}` is of one rank", self.name())
     }
 
     /// The derivative: for each input its cotangent, written with operations, so that it can be differentiated again;

@@ -9,8 +9,8 @@ use lessen_base::{Error, Result};
 use crate::named::Standard;
 use crate::op::Op;
 use crate::ops::{
-    attention, bits, contraction, control, convolution, elementwise, index, loss, norm, optimizer, order, pooling,
-    random, recurrent, reduction, shape, source,
+    attention, bits, collective, contraction, control, convolution, elementwise, index, loss, norm, optimizer, order,
+    pooling, random, recurrent, reduction, shape, source,
 };
 use crate::registry::Registry;
 
@@ -48,7 +48,16 @@ static TYPES: LazyLock<HashMap<&str, TypeId>> = LazyLock::new(|| {
 impl Registry {
     /// All standard operations.
     pub fn standard() -> Registry {
-        let all = OPERATIONS.iter().copied().flatten();
+        Registry::of(OPERATIONS.iter().copied().flatten())
+    }
+
+    /// All standard operations and the [collectives](crate::ops::collective), which a device runs as a begin and an
+    /// end.
+    pub fn with_collectives() -> Registry {
+        Registry::of(OPERATIONS.iter().copied().flatten().chain(collective::OPERATIONS))
+    }
+
+    fn of<'a>(all: impl Iterator<Item = &'a Standard>) -> Registry {
         Registry {
             builders: all.map(|op| (op.name.to_string(), op.build)).collect(),
         }

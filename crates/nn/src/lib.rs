@@ -81,8 +81,8 @@ pub use models::bert::{Family, Head};
 pub use ngrams::{Ngrams, ngrams};
 pub use norm_kind::NormKind;
 pub use optimizer::{
-    AdamSettings, Algorithm, Centred, Joined, OptimizerConfig, ParamGroup, ParamUpdate, Update, UpdateAlgorithm,
-    UpdateRule,
+    AdamSettings, Algorithm, Centred, Joined, OptimizerConfig, ParamGroup, ParamUpdate, StateInPieces, Update,
+    UpdateAlgorithm, UpdateRule,
 };
 pub use params::{ParamSpec, StateSpec};
 pub use patterns::Patterns;

@@ -72,8 +72,16 @@ pub fn gradient_sum_of(param: &str) -> String {
 /// State that keeps the sum of a parameter's gradients over finished groups of micro-batches, number `slot` of them,
 /// while later groups are computed; `sum` is the state that sums the gradients of a group.
 pub fn held_sum_of(sum: &str, slot: usize) -> String {
-    format!("@held.{slot}.{}", sum.trim_start_matches(RESERVED))
+    format!("{HELD}{slot}.{}", sum.trim_start_matches(RESERVED))
 }
+
+/// Whether a state is one of [`held_sum_of`], which means nothing between steps.
+pub fn is_held_sum(state: &str) -> bool {
+    state.starts_with(HELD)
+}
+
+/// The beginning of the names of held sums.
+const HELD: &str = "@held.";
 
 /// State of a parameter's optimizer.
 pub fn optimizer_state(state: &str, param: &str) -> String {

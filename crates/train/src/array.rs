@@ -3,6 +3,7 @@
 use lessen_device::{Host, HostArray};
 use lessen_graph::Type;
 use std::io::{self, Write};
+use std::ops::Range;
 
 /// Elements that are converted at once.
 const BLOCK: usize = 1 << 14;
@@ -51,6 +52,19 @@ pub(crate) fn write_le(host: Host<'_>, out: &mut dyn Write) -> io::Result<()> {
         Host::I32(x) => blocks(x, i32::to_le_bytes, out),
         Host::U32(x) => blocks(x, u32::to_le_bytes, out),
         Host::U8(x) | Host::Bool(x) => out.write_all(x),
+    }
+}
+
+/// Some of the elements of an array.
+pub(crate) fn part_of(data: &HostArray, elements: Range<usize>) -> Host<'_> {
+    match data.host() {
+        Host::F32(x) => Host::F32(&x[elements]),
+        Host::F64(x) => Host::F64(&x[elements]),
+        Host::BF16(x) => Host::BF16(&x[elements]),
+        Host::I32(x) => Host::I32(&x[elements]),
+        Host::U32(x) => Host::U32(&x[elements]),
+        Host::U8(x) => Host::U8(&x[elements]),
+        Host::Bool(x) => Host::Bool(&x[elements]),
     }
 }
 

@@ -54,11 +54,11 @@ impl Dealing {
         Dealing { moves, sums, slots }
     }
 
-    /// The most bytes that the exchange of `gradients` bytes with other processes allocates. A chunk that is added up
-    /// takes the process's own sums, the sums that arrive, and the result. A chunk that is gathered takes the result,
-    /// its messages, and a copy.
+    /// The most bytes that the exchange of `gradients` bytes with other processes allocates, two operations at a time.
+    /// A chunk that is added up takes the process's own sums, the sums that arrive, and the result. A chunk that is
+    /// gathered takes the result, its messages, and a copy.
     pub fn exchange_bytes(&self, gradients: usize) -> usize {
-        gradients.min((UNDER_WAY + 1) * CHUNK) * (2 * self.sums.len() + 5)
+        gradients.min(2 * (UNDER_WAY + 1) * CHUNK) * (2 * self.sums.len() + 5)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::view::ParameterView;
 use lessen_base::{Error, Result};
-use lessen_graph::{Graph, Tensor, Trace};
+use lessen_graph::{Graph, Op, Tensor, Trace};
 use lessen_nn::names::{is_reserved, refusal};
 use lessen_nn::{Cx, ParamSpec};
 use std::collections::{BTreeSet, HashSet};
@@ -53,7 +53,15 @@ pub(crate) fn traced<N: Into<String>>(
     }
     cx.check_names()?;
     let params = cx.params();
-    Ok((builder.finish(), params))
+    let graph = builder.finish();
+    let is_of_several = |op: &dyn Op| op.ranks().is_some_and(|ranks| ranks.count > 1);
+    if let Some(node) = graph.nodes.iter().find(|node| is_of_several(node.op.as_ref())) {
+        return Err(Error::user(format!(
+            "`{}` in a function beside the steps is of several ranks, which take part in steps alone",
+            node.op.name()
+        )));
+    }
+    Ok((graph, params))
 }
 
 /// Refuses a parameter of a graph, one of `own`, that is not among `params`.

@@ -1,6 +1,7 @@
 //! The graphs of training: tracing, derivative, update.
 
 use crate::beside::states_of;
+use crate::carrier::GroupCarrier;
 use crate::dealing::Dealing;
 use crate::function_graph::function_graph;
 use crate::norms;
@@ -11,10 +12,11 @@ use crate::view::ParameterView;
 use lessen_base::{Error, Result};
 use lessen_compile::{Placement, passes};
 use lessen_graph::{Assign, DType, Graph, Phase, Tensor, Trace, TraceRef, Type, ValueId};
-use lessen_nn::names::{FINITE, GRADIENT_NORM, LOSS};
+use lessen_nn::names::{FINITE, GRADIENT_NORM, LOSS, is_held_sum};
 use lessen_nn::{BatchShape, Centred, Cx, ParamSpec, Selection, StateSpec, Update, UpdateRule, optimizer};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 /// The graphs of training before they are compiled.
 #[derive(Clone)]
@@ -41,6 +43,8 @@ pub struct StepGraphs {
     pub(crate) gradient_sums: Vec<String>,
     pub(crate) view: ParameterView,
     pub(crate) late: Late,
+    /// What carries operations of several ranks in the plans.
+    pub(crate) carrier: Arc<GroupCarrier>,
 }
 
 /// Names of the states whose updates are delayed to the next step.
@@ -86,7 +90,7 @@ impl StepGraphs {
         let mut states: Vec<(String, Type)> = Vec::new();
         let mut known: HashSet<&str> = params.iter().map(|param| param.name.as_str()).collect();
         for (name, ty) in std::iter::once(&step).chain(&apply).flat_map(states_of) {
-            if known.insert(name) {
+            if known.insert(name) && !is_held_sum(name) {
                 states.push((name.to_string(), ty.clone()));
             }
         }
@@ -94,7 +98,7 @@ impl StepGraphs {
             Some(update) if options.delays_sums() => {
                 late = states_of_updates(&update);
                 let (step, delayed) = opened(&update, step)?;
-                (step, Some(delayed), closing_graph(&rule, (&params, &centred))?)
+                (step, Some(delayed), closing_graph(options, &rule, (&params, &centred))?)
             }
             apply => {
                 let (step, delayed) = delayed(step, &late)?;
@@ -113,6 +117,7 @@ impl StepGraphs {
             mark,
             params,
             states,
+            carrier: Arc::new(GroupCarrier::new(options.group.clone())),
             gradient_sums: sums.into_iter().map(|sum: StateSpec| sum.name).collect(),
         })
     }
@@ -241,6 +246,7 @@ pub(crate) fn step_graph(
     loss: impl Fn(Cx) -> Tensor,
 ) -> Result<Traced> {
     let LossGraph { graph, params, mark } = loss_graph(options, &loss)?;
+    options.check_ranks(&graph)?;
     rule.check_params(&params)?;
     if !params.iter().any(|param| rule.trains(param)) {
         return Err(Error::user(
@@ -384,14 +390,19 @@ pub(crate) fn another_step(
 }
 
 /// The graph of what is told of accumulated gradients before their update; none where nothing is.
-fn closing_graph(rule: &UpdateRule, (params, centred): (&[ParamSpec], &Centred)) -> Result<Option<Graph>> {
+fn closing_graph(
+    options: &TrainerOptions,
+    rule: &UpdateRule,
+    (params, centred): (&[ParamSpec], &Centred),
+) -> Result<Option<Graph>> {
     let trace = Trace::new();
     let rule = UpdateRule {
         centred: centred.clone(),
+        ranks: (options.ranks > 1).then(|| options.ranks_of_groups()),
         ..rule.clone()
     };
     trace.attempt(|| finish_update(*trace, optimizer::closing(Cx::new(*trace, true), params, &rule), &[]))?;
-    Ok(Some(trace.finish()).filter(|graph| !graph.outputs.is_empty()))
+    Ok(Some(trace.finish()).filter(|graph| !graph.outputs.is_empty() || !graph.assigns.is_empty()))
 }
 
 /// Delays the updates of the states in `late` in the graph of a step. Returns the step, and the graphs of the delayed

@@ -51,6 +51,7 @@ mod array;
 mod batch_inputs;
 mod batches;
 mod beside;
+mod carrier;
 mod dealing;
 mod descent;
 pub mod events;

@@ -1,14 +1,17 @@
 //! Settings of a training: optimizer, learning-rate schedule, clipping, accumulation, budget.
 
+use crate::carrier::GroupCarrier;
 use lessen_base::{Error, Result};
 use lessen_comm::{Group, part};
 use lessen_compile::{CostSource, Options, Placement, Policy, Precision};
+use lessen_graph::{Graph, Ranks};
 use lessen_nn::{
     Algorithm, Centred, Joined, Lora, LrFunction, LrSchedule, LrScheduleKind, NormKind, OptimizerConfig, ParamGroup,
     Patterns, UpdateRule,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What happens to a step whose loss, or whose norm of the gradient where it is computed, is not finite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -209,8 +212,54 @@ impl TrainerOptions {
         step.saturating_sub(self.schedule_start)
     }
 
+    /// This process among those of the training, for [operations of several ranks](lessen_graph::ops::collective) in
+    /// the model function: each process has one leaf.
+    pub fn own_ranks(&self) -> Ranks {
+        Ranks {
+            rank: self.group.rank(),
+            count: self.group.size(),
+            leaves: self.group.size(),
+        }
+    }
+
+    /// This process among those of the training, whose groups are leaves.
+    pub(crate) fn ranks_of_groups(&self) -> Ranks {
+        Ranks {
+            leaves: self.ranks,
+            ..self.own_ranks()
+        }
+    }
+
+    /// Refuses operations of other ranks than the processes of the training, and groups of micro-batches that do not
+    /// run side by side.
+    pub(crate) fn check_ranks(&self, graph: &Graph) -> Result<()> {
+        let own = self.own_ranks();
+        for (name, ranks) in graph
+            .nodes
+            .iter()
+            .filter_map(|node| Some((node.op.name(), node.op.ranks()?)))
+        {
+            let Ranks { rank, count, .. } = ranks;
+            if (rank, count) != (own.rank, own.count) {
+                return Err(Error::user(format!(
+                    "`{name}` of the model is of rank {rank} of {count}, and this is process {} of {}; take \
+                     TrainerOptions::own_ranks",
+                    own.rank, own.count
+                )));
+            }
+            if count > 1 && self.ranks != count {
+                return Err(Error::user(format!(
+                    "`{name}` of the model needs all groups of a step side by side, but ranks = {} in {count} processes; \
+                     start {} processes, or set ranks = {count}",
+                    self.ranks, self.ranks
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Options of the compiler within a budget.
-    pub(crate) fn of_plans(&self, budget: Option<usize>) -> Options {
+    pub(crate) fn of_plans(&self, budget: Option<usize>, carrier: &Arc<GroupCarrier>) -> Options {
         Options {
             placement: self.placement,
             precision: self.precision,
@@ -218,6 +267,7 @@ impl TrainerOptions {
             allowed_error: self.allowed_error,
             cost: self.cost,
             budget,
+            carrier: Some(carrier.clone()),
         }
     }
 
@@ -250,6 +300,7 @@ impl TrainerOptions {
             layer_decay: self.layer_decay,
             ema: self.ema,
             centred: Centred::new(),
+            ranks: (self.ranks > 1 && !self.delays_sums()).then(|| self.ranks_of_groups()),
         }
     }
 }

@@ -79,7 +79,7 @@ impl StepGraphs {
         if !is_chosen(options) {
             return Ok(Vec::new());
         }
-        let of_functions = options.of_plans(None);
+        let of_functions = options.of_plans(None, &self.carrier);
         let functions = self.functions.iter().map(|graph| backend.compile(graph, &of_functions));
         let functions: Vec<Plan> = functions.collect::<Result<_>>()?;
         let within = self.clone().try_out(backend, options, &functions);
@@ -111,7 +111,9 @@ impl StepGraphs {
             .sum();
         let beside = self.state_bytes() - own + constants;
         let budget = options.budget.map(|budget| budget.saturating_sub(beside));
-        let plan = backend.compile(&self.step, &options.of_plans(budget)).ok()?;
+        let plan = backend
+            .compile(&self.step, &options.of_plans(budget, &self.carrier))
+            .ok()?;
         let arenas = functions.iter().map(Plan::arena_bytes);
         let arena = arenas.fold(plan.arena_bytes(), usize::max);
         Some(Tried {

@@ -1,18 +1,21 @@
 //! Plans of training: graphs compiled for a device, under one budget for all of them.
 
 use crate::beside::{assigned, compile_beside, states_of};
+use crate::carrier::GroupCarrier;
 use crate::dealing::{Dealing, Move};
 use crate::function_graph::function_graph;
 use crate::graphs::{Delayed, Late, StepGraphs, another_step, step_graph};
 use crate::options::{NonFinite, TrainerOptions};
 use crate::placement::Placed;
+use crate::session::pieces::Pieces;
 use crate::view::ParameterView;
 use lessen_base::{Error, Result, show_size};
 use lessen_compile::{Options, Placement, Plan, Precision};
 use lessen_device::{Backend, Measuring, PlanDevice};
 use lessen_graph::{Graph, Tensor, Type};
-use lessen_nn::{BatchShape, Cx, ParamSpec};
+use lessen_nn::{BatchShape, Cx, ParamSpec, UpdateRule};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 impl StepGraphs {
@@ -28,7 +31,7 @@ impl StepGraphs {
     fn floor_beside(&self, backend: &dyn Backend, options: &TrainerOptions, plans: &[Plan]) -> Result<usize> {
         let mut floor = 0;
         for (index, graph) in self.graphs().enumerate() {
-            let own = backend.floor_bytes(graph, &options.of_plans(None))?;
+            let own = backend.floor_bytes(graph, &options.of_plans(None, &self.carrier))?;
             floor = floor.max(own + self.bytes_beside(index, plans));
         }
         Ok(floor)
@@ -43,7 +46,7 @@ impl StepGraphs {
         let mut plans = Vec::with_capacity(free.len());
         for (index, graph) in self.graphs().enumerate() {
             let own = budget.saturating_sub(self.bytes_beside(index, &free));
-            let plan = backend.compile(graph, &options.of_plans(Some(own)));
+            let plan = backend.compile(graph, &options.of_plans(Some(own), &self.carrier));
             plans.push(plan.map_err(|error| match self.floor_beside(backend, options, &free) {
                 Ok(floor) if budget < floor => below_floor(budget, floor),
                 _ => error,
@@ -53,7 +56,7 @@ impl StepGraphs {
     }
 
     fn plans_without_budget(&self, backend: &dyn Backend, options: &TrainerOptions) -> Result<Vec<Plan>> {
-        let options = options.of_plans(None);
+        let options = options.of_plans(None, &self.carrier);
         self.graphs().map(|graph| backend.compile(graph, &options)).collect()
     }
 
@@ -83,7 +86,20 @@ impl StepGraphs {
     pub fn measure(&self, device: &mut (impl PlanDevice + ?Sized), options: &TrainerOptions) -> Result<Measuring> {
         let late = self.with_all_late(options);
         let graphs = self.graphs().chain(late.iter().flat_map(StepGraphs::graphs));
-        device.measured(|backend| backend.measure_graphs(graphs, &options.of_plans(None)))
+        device.measured(|backend| backend.measure_graphs(graphs, &options.of_plans(None, &self.carrier)))
+    }
+
+    /// The states of which this process has a piece.
+    fn pieces(&self, options: &TrainerOptions) -> Pieces {
+        let rule = UpdateRule {
+            centred: self.view.centred().clone(),
+            ..options.update_rule()
+        };
+        Pieces::new(
+            &options.group,
+            options.ranks_of_groups(),
+            rule.states_in_pieces(&self.params),
+        )
     }
 
     /// All graphs: the step, the graphs of its delayed updates and of groups, the update, the functions.
@@ -131,6 +147,8 @@ pub struct StepPlans {
     pub(crate) gradient_sums: Vec<String>,
     pub(crate) view: ParameterView,
     pub(crate) late: Late,
+    pub(crate) carrier: Arc<GroupCarrier>,
+    pub(crate) pieces: Pieces,
     pub(crate) mark: u64,
     /// Whether steps that are not finite are skipped.
     skips: bool,
@@ -187,6 +205,8 @@ impl StepPlans {
             gradient_sums: graphs.gradient_sums.clone(),
             view: graphs.view.clone(),
             late: graphs.late.clone(),
+            carrier: graphs.carrier.clone(),
+            pieces: graphs.pieces(options),
             mark: graphs.mark,
             skips: options.non_finite == NonFinite::Skip,
             placement: options.placement,
@@ -240,7 +260,7 @@ impl StepPlans {
         let (step, delayed) = another_step(options, &options.update_rule(), traced, &self.late)?;
         let first = delayed.map(|delayed| delayed.first);
         let graphs = std::iter::once(step).chain(first);
-        let options = options.of_plans(options.budget);
+        let options = options.of_plans(options.budget, &self.carrier);
         device.planned(|backend| graphs.map(|graph| self.another(backend, &graph, &options)).collect())
     }
 
@@ -318,12 +338,14 @@ impl StepPlans {
         sums.map(|(_, ty)| ty.bytes()).sum()
     }
 
-    /// Bytes that the exchange of gradients with other processes takes for a moment; none in a process alone.
+    /// Bytes that the exchange with other processes takes for a moment: of gradients, or of a state for a checkpoint;
+    /// none in a process alone.
     pub fn exchange_bytes(&self) -> usize {
         if self.processes == 1 {
             return 0;
         }
-        self.dealing.exchange_bytes(self.gradient_bytes())
+        let gradients = self.dealing.exchange_bytes(self.gradient_bytes());
+        gradients.max(self.pieces.bytes_to_give())
     }
 
     /// Estimated seconds of what this process computes of a step with `batches` micro-batches of its own: these, the

@@ -2,6 +2,7 @@
 //! no device are in `lessen-rewrite`.
 
 pub(crate) mod bits;
+mod carry;
 pub(crate) mod clones;
 mod delay;
 mod integers;
@@ -17,6 +18,7 @@ mod updates;
 mod words;
 
 pub use bits::{Hoisted, hoist};
+pub use carry::carry;
 pub use clones::recompute;
 pub(crate) use clones::{Inverted, Recomputation, recompute_by_stages};
 pub use delay::{Delayed, delay, pending};

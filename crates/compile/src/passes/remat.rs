@@ -66,10 +66,11 @@ impl Forward<'_> {
         self.graph.producer(base).map(|id| &self.graph.nodes[id.index()])
     }
 
-    /// Whether a base cannot be recomputed, because it is an input, a constant or a value of a later phase.
+    /// Whether a base cannot be recomputed, because it is an input, a constant, a value of a later phase, or the result
+    /// of an operation of several ranks.
     pub fn source(&self, base: ValueId) -> bool {
         self.producer(base)
-            .is_none_or(|n| n.inputs.is_empty() || n.phase != Phase::Forward)
+            .is_none_or(|n| n.inputs.is_empty() || n.phase != Phase::Forward || n.op.ranks().is_some())
     }
 
     /// Whether backward can read a base without recomputing it, whatever else is recomputed. It cannot read data: that

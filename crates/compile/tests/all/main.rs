@@ -1,5 +1,6 @@
 //! Tests of passes, schedules, memory plans and budgets.
 
+mod carry;
 mod cost;
 mod delay;
 mod folding;

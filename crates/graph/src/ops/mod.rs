@@ -18,6 +18,7 @@ mod facts;
 
 pub mod attention;
 pub mod bits;
+pub mod collective;
 pub mod contraction;
 pub mod control;
 pub mod convolution;
@@ -39,6 +40,7 @@ pub mod temperature;
 
 pub use attention::*;
 pub use bits::*;
+pub use collective::*;
 pub use contraction::*;
 pub use control::*;
 pub use convolution::*;

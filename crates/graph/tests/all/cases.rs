@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lessen_graph::ops::attention::RopeScaling;
 use lessen_graph::ops::temperature::{Clip, Temperature};
 use lessen_graph::ops::*;
-use lessen_graph::{Array, DType, Op, Type};
+use lessen_graph::{Array, DType, Op, Ranks, Type};
 
 use crate::along_rows;
 use crate::attentions;
@@ -170,6 +170,11 @@ fn elementwise(r: &mut Prng) -> Vec<Case> {
 }
 
 fn structure(r: &mut Prng) -> Vec<Case> {
+    let alone = Ranks {
+        rank: 0,
+        count: 1,
+        leaves: 3,
+    };
     use Smooth::*;
     let ty = Type::new(DType::I32, &[2, 3]);
     let x = r.normal(&[2, 3, 4]);
@@ -243,6 +248,37 @@ fn structure(r: &mut Prng) -> Vec<Case> {
             },
             &[&x],
             No,
+        ),
+        case(AllReduce::new(alone), &[&x], Twice),
+        case(
+            ReduceScatter {
+                rank: 0,
+                ranks: 1,
+                leaves: 3,
+                block: 2,
+            },
+            &[&x],
+            Twice,
+        ),
+        case(
+            AllGather {
+                rank: 0,
+                ranks: 1,
+                leaves: 3,
+                block: 2,
+                shape: vec![2, 3, 4],
+            },
+            &[&Array::f32(&[24], x.data.clone())],
+            Twice,
+        ),
+        case(
+            BroadcastFrom {
+                rank: 0,
+                ranks: 1,
+                root: 0,
+            },
+            &[&x],
+            Twice,
         ),
         case(Concat { axis: 1 }, &[&x, &r.normal(&[2, 1, 4]), &x], Twice),
         case(Concat { axis: 2 }, &[&x, &r.normal(&[2, 3, 1])], Twice),

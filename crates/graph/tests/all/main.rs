@@ -8,6 +8,7 @@ mod attentions;
 mod builder;
 mod cases;
 mod check;
+mod collectives;
 mod compositions;
 mod decompositions;
 mod derivatives;

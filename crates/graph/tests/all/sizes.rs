@@ -144,6 +144,13 @@ fn mutations(op: &dyn Op) -> Vec<Arc<dyn Op>> {
         with_fields::<Slice>(op, |o| vec![&mut o.start, &mut o.len, &mut o.axis]),
         with_fields::<Split>(op, |o| o.sizes.iter_mut().chain([&mut o.axis]).collect()),
         with_fields::<Concat>(op, |o| vec![&mut o.axis]),
+        with_fields::<AllReduce>(op, |o| vec![&mut o.rank, &mut o.ranks, &mut o.leaves]),
+        with_fields::<BroadcastFrom>(op, |o| vec![&mut o.rank, &mut o.ranks, &mut o.root]),
+        with_fields::<ReduceScatter>(op, |o| vec![&mut o.rank, &mut o.ranks, &mut o.leaves, &mut o.block]),
+        with_fields::<AllGather>(op, |o| {
+            let fields = vec![&mut o.rank, &mut o.ranks, &mut o.leaves, &mut o.block];
+            fields.into_iter().chain(&mut o.shape).collect()
+        }),
         with_fields::<UpdateSlice>(op, |o| vec![&mut o.axis]),
         with_fields::<Broadcast>(op, |o| o.shape.iter_mut().collect()),
         with_fields::<Reshape>(op, |o| o.shape.iter_mut().collect()),
@@ -203,7 +210,8 @@ fn huge_fields_of_every_operation_are_refused_or_counted() {
             mutated.insert(op.name());
             if is_accepted(&op, &inputs) {
                 let outputs = op.infer(&inputs).unwrap();
-                if outputs.iter().all(|ty| ty.numel() < 1 << 16) {
+                let is_of_one = op.ranks().is_none_or(|ranks| ranks.count == 1);
+                if is_of_one && outputs.iter().all(|ty| ty.numel() < 1 << 16) {
                     // The evaluator computes the operation, with results of the inferred types.
                     let found = evaluate_op(op.as_ref(), &arrays).unwrap();
                     assert!(found.iter().all(|array| array.data.len() == array.ty.numel()), "{op:?}");

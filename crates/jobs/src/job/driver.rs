@@ -76,6 +76,14 @@ pub(crate) trait Job {
     /// A folder that cannot be written to, with which the job goes on.
     fn save(&mut self) -> Result<()>;
 
+    /// Gives the process that saves what it lacks.
+    ///
+    /// # Errors
+    /// A process that does not answer.
+    fn share(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// What is said where the present state is not saved.
     fn unsaved(&self) -> Unsaved;
 
@@ -210,7 +218,7 @@ impl Driver {
             self.keep();
             job.record(self)?;
             let stops = stops(&self.group)? && !(job.is_over() && job.is_last());
-            is_saved = stops || job.is_due() || self.clock.is_due();
+            is_saved = stops || self.is_due(job)?;
             if is_saved {
                 self.save(job)?;
             }
@@ -222,6 +230,12 @@ impl Driver {
             self.save(job)?;
         }
         Ok(true)
+    }
+
+    /// Whether a checkpoint is due, as the clock of the first process has it.
+    fn is_due<J: Job>(&self, job: &J) -> Result<bool> {
+        let own = self.group.is_first() && self.clock.is_due();
+        Ok(job.is_due() || self.group.agree_any("whether a checkpoint is due", own)?)
     }
 
     /// Computes a unit; whether it was stopped midway.
@@ -242,10 +256,14 @@ impl Driver {
         self.measure(job.peak());
         if !self.group.is_first() {
             self.keep();
-            return Ok(());
+            return job.share();
         }
         let begun = Instant::now();
-        let saved = self.log.sync().and_then(|()| job.save());
+        let saved = match self.log.sync() {
+            Ok(()) => job.save(),
+            // Other processes wait for this one.
+            Err(error) => job.share().and(Err(error)),
+        };
         let saved = saved.and_then(|()| self.spent().write(&self.sessions));
         self.clock.tried(begun.elapsed());
         self.unsaved = None;

@@ -60,10 +60,24 @@ impl Run {
         manifest.inputs = self.inputs.clone();
         (manifest.waiting, manifest.stopped) = (self.waiting, self.stopped);
         (manifest.without_optimizer, manifest.optimizer_since) = (!optimizer, self.optimizer_since);
-        self.folder.checkpoints().save(manifest, train.keep, |aside| {
+        self.trainer.begin_giving(dtype, optimizer);
+        let saved = self.folder.checkpoints().save(manifest, train.keep, |aside| {
             self.phase.task.save(aside, &mut self.trainer, &self.reader)?;
             self.trainer.save_state(&aside.join(STATE), dtype, optimizer)
-        })
+        });
+        // Other processes wait for this one, whether it could write or not.
+        self.trainer.end_giving()?;
+        saved
+    }
+
+    /// Gives the process that saves a checkpoint what it lacks.
+    ///
+    /// # Errors
+    /// A process that does not answer.
+    pub(super) fn share_checkpoint(&self) -> Result<()> {
+        let train = &self.phase.task.config().train;
+        self.trainer.begin_giving(train.save_dtype, train.save_optimizer);
+        self.trainer.end_giving()
     }
 
     /// Saves model and tokenizer, and the best evaluation if they belong to it.

@@ -195,6 +195,10 @@ impl Job for Steps<'_> {
         self.run.save_checkpoint()
     }
 
+    fn share(&mut self) -> Result<()> {
+        self.run.share_checkpoint()
+    }
+
     fn unsaved(&self) -> Unsaved {
         let step = self.run.trainer.done();
         let newest = self.run.folder.checkpoints().newest();

@@ -8,22 +8,23 @@ use super::algorithm::ParamUpdate;
 use super::changed::{Changed, steps_since};
 use super::config::{AdamSettings, OptimizerConfig};
 use super::rule::UpdateRule;
+use super::shared::Target;
 use crate::context::Cx;
 use crate::names::lr_input;
-use crate::params::{ParamSpec, StateSpec};
+use crate::params::StateSpec;
 
-/// Returns the new value of one parameter, whose learning rate is multiplied by a factor; `changed` gets its optimizer
-/// states.
+/// Returns the new value of one parameter, or of a piece of it; `changed` gets its optimizer states.
 #[track_caller]
 pub(super) fn update_one(
     cx: Cx,
-    (param, factor): (&ParamSpec, f64),
+    target: &Target,
     gradient: Tensor,
     rule: &UpdateRule,
     changed: &mut Changed,
 ) -> Tensor {
     let trace = cx.trace();
-    let decays = param.shape.len() >= 2 && !rule.no_decay.contains(&param.name);
+    let (param, factor) = (&target.updated(cx), target.factor);
+    let decays = target.param.shape.len() >= 2 && !rule.no_decay.contains(&param.name);
     let (group, optimizer) = rule.group_of(&param.name);
     let optimizer = if decays {
         optimizer

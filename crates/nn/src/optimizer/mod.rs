@@ -13,18 +13,21 @@ mod check;
 mod config;
 mod held;
 mod rule;
+mod shared;
 
 pub use algorithm::{Algorithm, ParamUpdate, UpdateAlgorithm};
 pub use centring::{less_means, mean_along};
 pub use config::{AdamSettings, OptimizerConfig};
 pub use held::{add_held, hold};
 pub use rule::{Centred, Joined, ParamGroup, UpdateRule};
+pub use shared::StateInPieces;
 
 use lessen_graph::ops::clip::{clip_coefficient, global_norm};
 use lessen_graph::{DType, Phase, Tensor};
 
 use self::algorithms::update_one;
 use self::changed::{Changed, steps_since};
+use self::shared::Target;
 use crate::context::Cx;
 use crate::names::{SHARE, average_of};
 use crate::params::{ParamSpec, StateSpec};
@@ -53,7 +56,12 @@ pub struct Update {
 pub fn update(cx: Cx, loss: Tensor, rule: &UpdateRule) -> Update {
     let params = trained(cx, rule);
     let gradients = loss.grad(&tensors(cx, &params));
-    update_with(cx, (&params, gradients), Some(loss), rule)
+    let targets = params.into_iter().map(|(param, factor)| Target {
+        param,
+        factor,
+        piece: None,
+    });
+    update_with(cx, (targets.collect(), gradients), Some(loss), rule)
 }
 
 /// Adds the gradients of one micro-batch to the states [`gradient_sum_of`](crate::names::gradient_sum_of) the
@@ -80,46 +88,64 @@ pub fn accumulate(cx: Cx, loss: Tensor, rule: &UpdateRule) -> Vec<StateSpec> {
     states
 }
 
-/// Adds the update from the gradients that [`accumulate`] has summed, and resets them to zero.
+/// Adds the update from the gradients that [`accumulate`] has summed, and resets them to zero. Where the rule has
+/// several ranks, their sums are added up, and each rank updates its piece of large parameters.
 ///
 /// `params` are the parameters of the accumulating graph; this graph declares the trained ones again. Data inputs and
 /// states are the same as in [`update`].
 pub fn apply(cx: Cx, params: &[ParamSpec], rule: &UpdateRule) -> Update {
-    let mut trained = rule.trained(params.to_vec());
-    for (param, _) in &mut trained {
-        param.value = cx.param(&param.name, &param.shape, param.init).id();
-    }
-    let declare = |(param, _): &(ParamSpec, f64)| {
-        let state = rule.gradient_state(param);
-        cx.state(&state.name, &state.ty())
-    };
-    let gradients: Vec<Tensor> = trained.iter().map(declare).collect();
-    cx.trace().in_phase(Phase::Update, || {
-        for gradient in &gradients {
-            cx.trace().assign(*gradient, gradient.full_like(0.0));
+    let targets = targets(cx, params, rule);
+    let gradients = cx.trace().in_phase(Phase::Update, || {
+        let sums = shared::sums(cx, &targets, rule);
+        for sum in sums.iter().filter_map(|sums| sums.last()) {
+            cx.trace().assign(*sum, sum.full_like(0.0));
         }
+        shared::gradients(&targets, &sums, rule)
     });
-    update_with(cx, (&trained, gradients), None, rule)
+    update_with(cx, (targets, gradients), None, rule)
 }
 
-/// The norm of the gradients that [`accumulate`] has summed, and whether it is finite, where the rule needs them: what
-/// [`apply`] computes of them before the update.
+/// The parameters that are trained, declared again, with the pieces of them that this rank updates.
+fn targets(cx: Cx, params: &[ParamSpec], rule: &UpdateRule) -> Vec<Target> {
+    let declared = rule.trained(params.to_vec()).into_iter().map(|(param, factor)| Target {
+        piece: rule.piece_of(&param),
+        param: ParamSpec {
+            value: cx.param(&param.name, &param.shape, param.init).id(),
+            ..param
+        },
+        factor,
+    });
+    declared.collect()
+}
+
+/// What [`apply`] does before an update that waits for the next step: it adds up the sums of all ranks, and computes
+/// their norm, and whether that is finite, where the rule needs them.
 pub fn closing(cx: Cx, params: &[ParamSpec], rule: &UpdateRule) -> Update {
-    let trained = rule.trained(params.to_vec());
     let states = Vec::new();
     let (mut gradient_norm, mut finite) = (None, None);
-    if rule.clip_norm.is_some() || rule.skips_non_finite {
-        cx.trace().in_phase(Phase::Update, || {
-            let gradient = |(param, _): &(ParamSpec, f64)| {
-                let state = rule.gradient_state(param);
-                let sum = cx.state(&state.name, &state.ty());
-                rule.centred.get(&param.name).map_or(sum, |axes| less_means(sum, axes))
+    cx.trace().in_phase(Phase::Update, || {
+        let trained = rule.trained(params.to_vec()).into_iter();
+        let whole = trained.map(|(param, factor)| Target {
+            param,
+            factor,
+            piece: None,
+        });
+        let whole: Vec<Target> = whole.collect();
+        let own = shared::sums(cx, &whole, rule);
+        let sums = shared::gradients(&whole, &own, rule);
+        for (own, sum) in own.iter().zip(&sums).filter(|_| rule.is_shared()) {
+            own.last().into_iter().for_each(|own| cx.trace().assign(*own, *sum));
+        }
+        if rule.clip_norm.is_some() || rule.skips_non_finite {
+            let centred = |(target, sum): (&Target, Tensor)| {
+                let axes = rule.centred.get(&target.param.name);
+                axes.map_or(sum, |axes| less_means(sum, axes))
             };
-            let norm = global_norm(&trained.iter().map(gradient).collect::<Vec<_>>());
+            let norm = global_norm(&whole.iter().zip(sums).map(centred).collect::<Vec<_>>());
             gradient_norm = rule.clip_norm.map(|_| norm);
             finite = rule.skips_non_finite.then(|| is_finite(norm));
-        });
-    }
+        }
+    });
     Update {
         states,
         gradient_norm,
@@ -168,17 +194,18 @@ pub fn kept_unless(finite: Option<Tensor>, old: Tensor, new: Tensor) -> Tensor {
 #[track_caller]
 fn update_with(
     cx: Cx,
-    (params, mut gradients): (&[(ParamSpec, f64)], Vec<Tensor>),
+    (targets, mut gradients): (Vec<Target>, Vec<Tensor>),
     loss: Option<Tensor>,
     rule: &UpdateRule,
 ) -> Update {
     let trace = cx.trace();
     trace.in_phase(Phase::Update, || {
-        let axes = |param: &ParamSpec| rule.centred.get(&param.name);
-        for ((param, _), gradient) in params.iter().zip(&mut gradients) {
-            *gradient = axes(param).map_or(*gradient, |axes| less_means(*gradient, axes));
+        let axes = |target: &Target| rule.centred.get(&target.param.name);
+        for (target, gradient) in targets.iter().zip(&mut gradients) {
+            *gradient = axes(target).map_or(*gradient, |axes| less_means(*gradient, axes));
         }
-        let norm = (rule.clip_norm.is_some() || rule.skips_non_finite).then(|| global_norm(&gradients));
+        let needs_norm = rule.clip_norm.is_some() || rule.skips_non_finite;
+        let norm = needs_norm.then(|| shared::norm(&targets, &gradients, rule));
         let finite = norm.filter(|_| rule.skips_non_finite).map(|norm| {
             let finite = is_finite(norm);
             loss.map_or(finite, |loss| finite.and(is_finite(loss.reshape(&[]))))
@@ -189,13 +216,13 @@ fn update_with(
             norm
         });
         let mut changed = Changed::default();
-        for ((param, factor), gradient) in params.iter().zip(gradients) {
-            let p = trace.tensor(param.value);
-            let new = update_one(cx, (param, *factor), gradient, rule, &mut changed);
-            let new = axes(param).map_or(new, |axes| less_means(new, axes));
-            changed.values.push((p, new));
+        for (target, gradient) in targets.iter().zip(gradients) {
+            let new = update_one(cx, target, gradient, rule, &mut changed);
+            let new = axes(target).map_or(new, |axes| less_means(new, axes));
+            let new = target.gathered(new, rule);
+            changed.values.push((target.whole(cx), new));
             if let Some(decay) = rule.ema {
-                average(cx, param, new, decay, rule, &mut changed);
+                average(cx, &target.param, new, decay, rule, &mut changed);
             }
         }
         for (old, new) in changed.values {

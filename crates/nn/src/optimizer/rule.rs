@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lessen_graph::DType;
+use lessen_graph::{DType, Ranks};
 
 use super::algorithm::Algorithm;
 use super::config::OptimizerConfig;
@@ -92,6 +92,9 @@ pub struct UpdateRule {
     /// are projected, and they are recentred after the update: gradients and parameters equal LayerNorm's up to a mean,
     /// on which nothing depends.
     pub centred: Centred,
+    /// The ranks that share the update of accumulated gradients, and the groups of micro-batches that they add up; none
+    /// for one group.
+    pub ranks: Option<Ranks>,
 }
 
 impl UpdateRule {
@@ -112,6 +115,7 @@ impl UpdateRule {
             ema: None,
             skips_non_finite: false,
             centred: Centred::new(),
+            ranks: None,
         }
     }
 

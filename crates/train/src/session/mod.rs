@@ -12,6 +12,7 @@ mod folder;
 mod function;
 mod observed;
 mod parameters;
+pub(crate) mod pieces;
 mod random;
 mod results;
 mod states;
@@ -24,6 +25,7 @@ pub use self::results::Results;
 use self::embed::Embeddings;
 use self::function::{Program, new_owner};
 use self::parameters::{Unfinished, check_count};
+use self::pieces::Pieces;
 use self::random::Keys;
 use crate::function_graph::{check_params, traced};
 use crate::norms;
@@ -58,6 +60,8 @@ pub struct Session {
     /// The functions of [`Session::embed`].
     embeddings: Embeddings,
     keys: Keys,
+    /// The states of which this process has a piece.
+    pieces: Pieces,
 }
 
 const fn is_shared<T: Send + Sync>() {}
@@ -139,6 +143,7 @@ impl Session {
             unfinished: None,
             embeddings: Embeddings::default(),
             keys: Keys::default(),
+            pieces: Pieces::default(),
         };
         for param in &params {
             session.allocate_param(param)?;

@@ -1,13 +1,13 @@
 //! The states of a session, parameters among them: reading and replacing them, and files of them.
 
 use super::Session;
+use super::pieces::in_order;
 use crate::array::{StateArray, write_le};
 use crate::filed::FiledState;
 use lessen_base::{Error, Result};
-use lessen_device::{Host, HostArray};
+use lessen_device::HostArray;
 use lessen_graph::Type;
 use lessen_nn::checkpoint::{self, Entry, TensorFile};
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,12 +15,7 @@ use std::path::Path;
 impl Session {
     /// Writes states to a file, tensor by tensor; returns what is in it.
     pub(crate) fn save_states(&self, path: &Path, states: &[FiledState]) -> Result<Vec<Entry>> {
-        let mut states: Vec<&FiledState> = states.iter().collect();
-        // Larger elements first: all are aligned.
-        states.sort_by(|a, b| {
-            let size = |state: &FiledState| Reverse(state.ty.dtype.bytes());
-            size(a).cmp(&size(b)).then_with(|| a.tensor.cmp(&b.tensor))
-        });
+        let states = in_order(states);
         let entry = |state: &&FiledState| Entry {
             name: state.tensor.clone(),
             ty: state.ty.clone(),
@@ -39,7 +34,7 @@ impl Session {
             let mut first = 0;
             file.visit(tensor, &mut |bytes| {
                 let part = HostArray::from_le_bytes(ty.dtype, bytes);
-                self.model.upload_part(state, first, part.host())?;
+                self.upload_at(state, first, &part)?;
                 first += part.host().len();
                 Ok(())
             })?;
@@ -49,7 +44,8 @@ impl Session {
 
     /// A state of training as a file has it.
     pub(crate) fn filed(&self, name: &str) -> FiledState {
-        let ty = self.model.state_type(name).unwrap_or(Type::f32(&[]));
+        let whole = self.pieces.whole(name).cloned();
+        let ty = whole.or_else(|| self.model.state_type(name)).unwrap_or(Type::f32(&[]));
         FiledState::of_training(name, &ty)
     }
 
@@ -58,6 +54,9 @@ impl Session {
     /// # Errors
     /// A state that the session does not have.
     pub fn state(&self, name: &str) -> Result<HostArray> {
+        if let Some(whole) = self.gathered(name)? {
+            return Ok(whole);
+        }
         let mut data = None;
         self.model
             .download(name, &mut |host| data = Some(HostArray::from(host)))?;
@@ -98,7 +97,7 @@ impl Session {
             return Ok(false);
         }
         for (name, array) in states {
-            self.set_state(&name, &array.data)?;
+            self.upload_at(&name, 0, &array.data)?;
         }
         Ok(true)
     }
@@ -114,27 +113,6 @@ impl Session {
     /// Gives the first elements of a state other values.
     pub(crate) fn set_state_part(&self, name: &str, data: &HostArray) -> Result<()> {
         self.model.upload_part(name, 0, data.host())
-    }
-
-    /// Shows a state's elements to `visit`.
-    ///
-    /// # Errors
-    /// A state that the session does not have.
-    pub(crate) fn visit_state(&self, name: &str, visit: &mut dyn FnMut(Host<'_>)) -> Result<()> {
-        self.model.download(name, visit)
-    }
-
-    /// Gives elements of a state from number `first` on other values.
-    ///
-    /// # Errors
-    /// A state that the session does not have, another dtype, more elements than it has.
-    pub(crate) fn set_state_at(&self, name: &str, first: usize, data: &HostArray) -> Result<()> {
-        self.model.upload_part(name, first, data.host())
-    }
-
-    /// Bytes of a state; none for one that the session does not have.
-    pub(crate) fn state_bytes(&self, name: &str) -> usize {
-        self.model.state_type(name).map_or(0, |ty| ty.bytes())
     }
 
     /// Sets a state to zeros.
@@ -160,6 +138,9 @@ impl Session {
     }
 
     fn write(&self, name: &str, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(whole) = self.gathered(name).map_err(io::Error::other)? {
+            return write_le(whole.host(), out);
+        }
         let mut written = Ok(());
         let read = self.model.download(name, &mut |host| written = write_le(host, out));
         read.map_err(io::Error::other)?;

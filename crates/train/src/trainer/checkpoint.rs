@@ -81,7 +81,7 @@ impl Trainer {
         write_folder(dir, |aside| {
             self.session
                 .save_states(&aside.join(PARAMETERS), &self.filed_params())?;
-            self.session.save_states(&aside.join(STATES), &self.filed_states())?;
+            self.saved(&aside.join(STATES), &self.filed_states())?;
             let steps = self.progress();
             write_file(&aside.join(STEPS), format!("{steps}\n").as_bytes())
         })

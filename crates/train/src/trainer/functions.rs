@@ -108,7 +108,7 @@ impl Trainer {
         let before = self.session.lasting_bytes();
         let options = Options {
             placement,
-            ..self.first.options.of_plans(self.first.options.budget)
+            ..(self.first.options).of_plans(self.first.options.budget, &self.first.carrier)
         };
         let function = self.session.add(graph, &options)?;
         self.planned_lasting += self.session.lasting_bytes() - before;

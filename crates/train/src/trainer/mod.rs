@@ -6,7 +6,6 @@
 //! them, `state` files of states, `checkpoint` whole checkpoints, and `snapshot` the same in memory.
 
 mod checkpoint;
-mod exchange;
 mod functions;
 mod group_functions;
 mod groups;
@@ -117,6 +116,7 @@ impl Trainer {
         let functions = plans.functions.into_iter().map(|plan| session.load(plan));
         let functions = functions.collect::<Result<_>>()?;
         session.recentre()?;
+        session.set_pieces(plans.pieces);
         Ok(Trainer {
             session,
             states: plans.states.into_iter().map(|(name, _)| name).collect(),
@@ -126,6 +126,7 @@ impl Trainer {
                 apply,
                 flush,
                 late: plans.late,
+                carrier: plans.carrier,
                 gradient_sums: plans.gradient_sums,
                 groups,
                 carried,

@@ -180,6 +180,7 @@ impl Trainer {
             apply,
             flush: None,
             late: Late::new(),
+            carrier: self.first.carrier.clone(),
             gradient_sums,
             groups: GroupFunctions::default(),
             carried,

@@ -3,6 +3,7 @@
 use super::Trainer;
 use crate::array::StateArray;
 use crate::filed::{self, FiledState};
+use crate::session::pieces::in_order;
 use lessen_base::{Error, Result};
 use lessen_nn::checkpoint::{Entry, TensorFile, WeightDtype};
 use lessen_nn::names::is_of_optimizer;
@@ -17,7 +18,29 @@ impl Trainer {
     /// A device that fails.
     pub fn state(&mut self) -> Result<Vec<StateArray>> {
         self.flush()?;
-        self.session.state_arrays(&self.states)
+        let begins = self.session.begin_giving(self.states.iter().map(String::as_str));
+        let states = self.session.state_arrays(&self.states);
+        if begins {
+            self.session.end_giving()?;
+        }
+        states
+    }
+
+    /// Begins to give the other processes what they lack of the states that [`Trainer::save_state`] writes: every
+    /// process has the optimizer's states of a piece of the parameters alone. All processes begin and end together; one
+    /// of them may write a file meanwhile.
+    pub fn begin_giving(&self, dtype: WeightDtype, optimizer: bool) {
+        let filed = self.filed_with(dtype, optimizer);
+        self.session
+            .begin_giving(in_order(&filed).into_iter().map(|own| own.state.as_str()));
+    }
+
+    /// Gives the other processes what is left of [`Trainer::begin_giving`].
+    ///
+    /// # Errors
+    /// A process that does not answer.
+    pub fn end_giving(&self) -> Result<()> {
+        self.session.end_giving()
     }
 
     /// Writes the parameters as a Hugging Face directory with this configuration in this dtype, tensor by tensor.
@@ -42,10 +65,25 @@ impl Trainer {
     pub fn save_state(&mut self, path: &Path, dtype: WeightDtype, optimizer: bool) -> Result<Vec<Entry>> {
         self.check_whole()?;
         self.flush()?;
+        self.saved(path, &self.filed_with(dtype, optimizer))
+    }
+
+    /// Writes states to a file, while processes give each other their pieces.
+    pub(super) fn saved(&self, path: &Path, filed: &[FiledState]) -> Result<Vec<Entry>> {
+        let names = in_order(filed).into_iter().map(|own| own.state.as_str());
+        let begins = self.session.begin_giving(names);
+        let saved = self.session.save_states(path, filed);
+        if begins {
+            self.session.end_giving()?;
+        }
+        saved
+    }
+
+    /// The states that a file has; without `optimizer`, moments and averages are left out.
+    fn filed_with(&self, dtype: WeightDtype, optimizer: bool) -> Vec<FiledState> {
         let states = self.states.iter().filter(|name| optimizer || !is_of_optimizer(name));
         let names = states.cloned().chain(self.unsaved_params(dtype));
-        let filed: Vec<FiledState> = names.map(|name| self.session.filed(&name)).collect();
-        self.session.save_states(path, &filed)
+        names.map(|name| self.session.filed(&name)).collect()
     }
 
     /// Continues after `done` steps with the result of [`Trainer::state`] at that time.

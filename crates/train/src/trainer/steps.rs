@@ -2,6 +2,7 @@
 
 use super::group_functions::GroupFunctions;
 use super::part::{Part, StepReport};
+use crate::carrier::GroupCarrier;
 use crate::graphs::Late;
 use crate::inputs::check_once;
 use crate::options::{NonFinite, TrainerOptions};
@@ -12,6 +13,7 @@ use lessen_device::{Host, HostArray};
 use lessen_nn::BatchShape;
 use lessen_nn::names::{FINITE, GRADIENT_NORM, KEY, LOSS, SHARE, is_reserved, lr_input, steps_input};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Inputs that are single numbers, by name.
@@ -39,6 +41,8 @@ pub(super) struct Steps {
     pub flush: Option<Function>,
     /// The states whose updates are delayed.
     pub late: Late,
+    /// What carries operations of several ranks.
+    pub carrier: Arc<GroupCarrier>,
     pub gradient_sums: Vec<String>,
     pub groups: GroupFunctions,
     /// States that every micro-batch assigns, beside the sums of gradients; none without accumulation.
@@ -131,7 +135,12 @@ impl Steps {
                 "the learning rate of step {step} is {lr}; it is a finite number from 0"
             )));
         }
+        self.carrier.begin_step();
         let result = self.run(session, batches, &before, &rates);
+        if let Err(error) = self.carrier.end_step() {
+            self.broken = Some(error.to_string());
+            return Err(error);
+        }
         if result.as_ref().map_or(true, |sums| sums.skipped) {
             // Micro-batches before the end have changed states.
             self.restore(session, &before)?;

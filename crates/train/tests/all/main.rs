@@ -2,6 +2,7 @@
 
 mod buckets;
 mod checkpoint;
+mod collectives;
 mod compositions;
 mod faults;
 mod fit;
@@ -18,6 +19,7 @@ mod non_finite;
 mod norm_cases;
 mod norms;
 mod parity;
+mod pieces;
 mod placements;
 mod precision;
 mod processes;

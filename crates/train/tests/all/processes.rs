@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-const RANKS: usize = 8;
-const ROWS: usize = 3;
-const STEPS: u64 = 6;
+pub(crate) const RANKS: usize = 8;
+pub(crate) const ROWS: usize = 3;
+pub(crate) const STEPS: u64 = 6;
 
 /// A loss with dropout, running statistics, a counter and values that are reported.
 fn loss(cx: Cx) -> Tensor {
@@ -29,7 +29,7 @@ fn loss(cx: Cx) -> Tensor {
     (y * y).mean()
 }
 
-fn options(accumulate: usize, optimizer: OptimizerConfig) -> TrainerOptions {
+pub(crate) fn options(accumulate: usize, optimizer: OptimizerConfig) -> TrainerOptions {
     TrainerOptions {
         accumulate,
         optimizer,
@@ -46,7 +46,7 @@ fn rows(step: u64, index: usize) -> Vec<f32> {
 }
 
 /// The next step, on this process's micro-batches.
-fn step(trainer: &mut Trainer, bad: Option<usize>) -> Result<StepReport> {
+pub(crate) fn step(trainer: &mut Trainer, bad: Option<usize>) -> Result<StepReport> {
     let (own, done) = (trainer.options().own_batches(), trainer.done());
     let made: Vec<Vec<f32>> = own.clone().map(|index| rows(done, index)).collect();
     let shares = trainer.shares(Ok(own.clone().map(|index| 1.0 + index as f64).collect()))?;
@@ -61,7 +61,7 @@ fn step(trainer: &mut Trainer, bad: Option<usize>) -> Result<StepReport> {
 }
 
 /// Bits of all parameters and states, in their order.
-fn bits(trainer: &mut Trainer) -> Vec<u8> {
+pub(crate) fn bits(trainer: &mut Trainer) -> Vec<u8> {
     let state = trainer
         .state()
         .unwrap()
@@ -76,7 +76,7 @@ fn bits(trainer: &mut Trainer) -> Vec<u8> {
 }
 
 /// What a process does with its group, for all processes.
-fn on<T: Send + 'static>(size: usize, run: impl Fn(Group) -> T + Send + Sync + Clone + 'static) -> Vec<T> {
+pub(crate) fn on<T: Send + 'static>(size: usize, run: impl Fn(Group) -> T + Send + Sync + Clone + 'static) -> Vec<T> {
     let ranks = ThreadWire::connected(size).into_iter().map(|wire| {
         let run = run.clone();
         thread::spawn(move || {
@@ -89,14 +89,14 @@ fn on<T: Send + 'static>(size: usize, run: impl Fn(Group) -> T + Send + Sync + C
 }
 
 /// Bits and reports of a training on so many processes, which are the same on all of them.
-fn trained(size: usize, options: &TrainerOptions) -> (Vec<u8>, Vec<StepReport>) {
+pub(crate) fn trained(size: usize, options: &TrainerOptions, model: fn(Cx) -> Tensor) -> (Vec<u8>, Vec<StepReport>) {
     let options = options.clone();
     let mut all = on(size, move |group| {
         let options = TrainerOptions {
             group,
             ..options.clone()
         };
-        let mut trainer = Trainer::new(device(1), options, loss).unwrap();
+        let mut trainer = Trainer::new(device(1), options, model).unwrap();
         let reports = (0..STEPS).map(|_| StepReport {
             time: Duration::ZERO,
             ..step(&mut trainer, None).unwrap()
@@ -131,10 +131,10 @@ fn a_training_has_the_same_bits_on_any_number_of_processes() {
         },
     ];
     for options in &all {
-        let (expected, reports) = trained(1, options);
+        let (expected, reports) = trained(1, options, loss);
         assert!(reports[0].loss != reports[STEPS as usize - 1].loss);
         for size in [2, 3, 4, 8] {
-            let (bits, own) = trained(size, options);
+            let (bits, own) = trained(size, options, loss);
             assert!(bits == expected, "{size} processes have other bits with {options:?}");
             assert_eq!(own, reports);
         }

@@ -18,6 +18,11 @@ pub fn global_norm(grads: &[Tensor]) -> Tensor {
     for grad in others {
         squares = squares + (*grad * *grad).sum();
     }
+    root_of_squares(squares)
+}
+
+/// The norm of elements whose squares add up to this scalar.
+pub fn root_of_squares(squares: Tensor) -> Tensor {
     let zero = squares.scalar_like(0.0);
     let flat = squares.eq(zero);
     flat.select(zero, flat.select(squares.scalar_like(1.0), squares).sqrt())

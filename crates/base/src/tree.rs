@@ -15,7 +15,7 @@ pub fn part(count: usize, processes: usize, index: usize) -> Range<usize> {
 /// subtrees that others own, and its own part of the sum to each of them.
 ///
 /// ```
-/// use lessen_comm::bytes_for_sum;
+/// use lessen_base::tree::bytes_for_sum;
 /// // As a ring of four processes, 2 · 3 / 4 of the bytes.
 /// assert_eq!(bytes_for_sum(8, 4, 0, 1000), 1500);
 /// assert_eq!(bytes_for_sum(8, 1, 0, 1000), 0);
@@ -30,7 +30,7 @@ pub fn bytes_for_sum(leaves: usize, processes: usize, index: usize, bytes: usize
 /// [`part`] says, and none is cut.
 ///
 /// ```
-/// assert_eq!(lessen_comm::deal(&[0, 10, 20, 30, 36], 2), [0, 20, 36]);
+/// assert_eq!(lessen_base::tree::deal(&[0, 10, 20, 30, 36], 2), [0, 20, 36]);
 /// ```
 pub fn deal(borders: &[usize], processes: usize) -> Vec<usize> {
     let pieces = borders.len().saturating_sub(1);
@@ -82,7 +82,7 @@ impl Tree {
     /// them.
     ///
     /// ```
-    /// assert_eq!(lessen_comm::Tree::new(8).subtrees(2..7), [2..4, 4..6, 6..7]);
+    /// assert_eq!(lessen_base::tree::Tree::new(8).subtrees(2..7), [2..4, 4..6, 6..7]);
     /// ```
     pub fn subtrees(&self, part: Range<usize>) -> Vec<Range<usize>> {
         let mut found = Vec::new();

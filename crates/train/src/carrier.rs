@@ -1,0 +1,265 @@
+//! What carries a program's operations of several ranks: the group of processes, a chunk at a time.
+
+use crate::array::write_le;
+use crate::dealing::{CHUNK, UNDER_WAY};
+use lessen_base::tree::part;
+use lessen_base::{Error, Result};
+use lessen_comm::{Group, UnderWay};
+use lessen_device::Host;
+use lessen_graph::ops::{AllGather, AllReduce, BroadcastFrom, ReduceScatter};
+use lessen_graph::{Carrier, Op, Ranks};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Chunks that an operation sends as it begins.
+const AHEAD: usize = UNDER_WAY + 1;
+
+/// The processes of a training as carriers of its programs. Outside of steps nothing is carried, and results are zeros:
+/// operations that are measured run on each process by itself.
+#[derive(Debug)]
+pub(crate) struct GroupCarrier {
+    group: Group,
+    carried: Mutex<Carried>,
+}
+
+#[derive(Debug, Default)]
+struct Carried {
+    is_in_step: bool,
+    failure: Option<Error>,
+    /// Operations that are begun, by their numbers.
+    under_way: BTreeMap<usize, Exchanging>,
+}
+
+/// How an operation is exchanged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    /// Pieces are added up, and gathered.
+    ReduceAndGather,
+    /// Pieces are added up.
+    Reduce,
+    /// Pieces are gathered.
+    Gather,
+    /// The elements of one process are given to all.
+    Broadcast(usize),
+}
+
+/// An operation that is exchanged.
+#[derive(Debug)]
+struct Exchanging {
+    way: Way,
+    ranks: Ranks,
+    /// The first element of each process's piece, and the end.
+    borders: Vec<usize>,
+    /// Elements of each process's piece in a chunk.
+    step: usize,
+    /// The chunk that is begun next.
+    next: usize,
+    reducing: VecDeque<(usize, UnderWay<Vec<u8>>)>,
+    gathering: VecDeque<(usize, UnderWay<Vec<u8>>)>,
+}
+
+impl GroupCarrier {
+    /// The carrier of a group.
+    pub fn new(group: Group) -> GroupCarrier {
+        GroupCarrier {
+            group,
+            carried: Mutex::default(),
+        }
+    }
+
+    fn carried(&self) -> MutexGuard<'_, Carried> {
+        self.carried.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries what runs from now on.
+    pub fn begin_step(&self) {
+        self.carried().is_in_step = true;
+    }
+
+    /// Carries nothing from now on.
+    ///
+    /// # Errors
+    /// A process that has not answered in the step, whose results are arbitrary then.
+    pub fn end_step(&self) -> Result<()> {
+        std::mem::take(&mut *self.carried()).failure.map_or(Ok(()), Err)
+    }
+
+    /// Does something with what is carried, unless it has failed before.
+    fn try_with(&self, then: impl FnOnce(&mut Carried) -> Result<()>) {
+        let carried = &mut *self.carried();
+        if carried.is_in_step && carried.failure.is_none() {
+            carried.failure = then(carried).err();
+        }
+    }
+}
+
+impl Carrier for GroupCarrier {
+    fn begin(&self, number: usize, op: &dyn Op, inputs: &[&[f32]]) {
+        self.try_with(|carried| {
+            let mut exchanging = Exchanging::of(op, inputs)?;
+            for _ in 0..AHEAD {
+                exchanging.begin_next(&self.group, op, inputs)?;
+            }
+            carried.under_way.insert(number, exchanging);
+            Ok(())
+        });
+    }
+
+    fn end(&self, number: usize, op: &dyn Op, inputs: &[&[f32]], output: &mut [f32]) {
+        output.fill(0.0);
+        self.try_with(|carried| {
+            let exchanging = carried.under_way.remove(&number);
+            let mut exchanging = exchanging.ok_or_else(|| Error::internal("an operation that was not begun"))?;
+            exchanging.end(&self.group, op, inputs, output)
+        });
+    }
+}
+
+impl Exchanging {
+    fn of(op: &dyn Op, inputs: &[&[f32]]) -> Result<Exchanging> {
+        let ranks = op.ranks().ok_or_else(|| Error::internal("an operation of one rank"))?;
+        let even = |count: usize| {
+            (0..=ranks.count)
+                .map(|rank| part(count, ranks.count, rank).start)
+                .collect()
+        };
+        let owned = |count: usize, block: usize| {
+            let ends = (0..ranks.count).map(|rank| ranks.of_rank(rank).owned(count, block).end);
+            std::iter::once(0).chain(ends).collect()
+        };
+        let given = inputs.first().map_or(0, |input| input.len());
+        let any = op as &dyn std::any::Any;
+        let (way, borders): (Way, Vec<usize>) = if any.is::<AllReduce>() {
+            (Way::ReduceAndGather, even(given))
+        } else if let Some(op) = any.downcast_ref::<ReduceScatter>() {
+            (Way::Reduce, owned(given, op.block))
+        } else if let Some(op) = any.downcast_ref::<AllGather>() {
+            (Way::Gather, owned(lessen_graph::numel(&op.shape), op.block))
+        } else if let Some(op) = any.downcast_ref::<BroadcastFrom>() {
+            (Way::Broadcast(op.root), even(given))
+        } else {
+            return Err(Error::internal(format!("`{}` is not carried", op.name())));
+        };
+        Ok(Exchanging {
+            way,
+            ranks,
+            borders,
+            step: (CHUNK / size_of::<f32>() / ranks.count).max(1),
+            next: 0,
+            reducing: VecDeque::new(),
+            gathering: VecDeque::new(),
+        })
+    }
+
+    /// The elements of a chunk in the piece of each process.
+    fn elements(&self, chunk: usize) -> impl Iterator<Item = Range<usize>> {
+        let first = chunk.saturating_mul(self.step);
+        self.borders.windows(2).map(move |piece| {
+            let start = piece[1].min(piece[0].saturating_add(first));
+            start..piece[1].min(start.saturating_add(self.step))
+        })
+    }
+
+    /// The borders of a chunk's parts, in bytes.
+    fn borders_of(&self, chunk: usize) -> Vec<usize> {
+        let mut end = 0;
+        let ends = self.elements(chunk).map(|own| {
+            end += own.len() * size_of::<f32>();
+            end
+        });
+        std::iter::once(0).chain(ends).collect()
+    }
+
+    /// Whether all chunks are begun.
+    fn is_begun(&self) -> bool {
+        let longest = self.borders.windows(2).map(|piece| piece[1] - piece[0]).max();
+        self.next.saturating_mul(self.step) >= longest.unwrap_or(0)
+    }
+
+    /// Begins the next chunk, if there is one.
+    fn begin_next(&mut self, group: &Group, op: &dyn Op, inputs: &[&[f32]]) -> Result<()> {
+        if self.is_begun() {
+            return Ok(());
+        }
+        let (chunk, borders) = (self.next, self.borders_of(self.next));
+        self.next += 1;
+        match self.way {
+            Way::Reduce | Way::ReduceAndGather => {
+                let sum = |input: &&[f32]| bytes_of(self.elements(chunk).map(|own| &input[own]));
+                let sums = inputs.iter().map(sum).collect::<Result<_>>()?;
+                let reducing = group.begin_reduction(op.name(), self.ranks.leaves, sums, borders);
+                self.reducing.push_back((chunk, reducing));
+            }
+            Way::Gather => {
+                let own = self.elements(chunk).nth(self.ranks.rank).unwrap_or(0..0);
+                let first = self.borders[self.ranks.rank];
+                let own = &inputs[0][own.start - first..own.end - first];
+                let gathering = group.begin_gather(op.name(), bytes_of([own])?, borders);
+                self.gathering.push_back((chunk, gathering));
+            }
+            Way::Broadcast(root) => {
+                let whole = bytes_of(self.elements(chunk).map(|own| &inputs[0][own]))?;
+                self.gathering
+                    .push_back((chunk, group.begin_broadcast(op.name(), root, whole)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Exchanges what is left.
+    fn end(&mut self, group: &Group, op: &dyn Op, inputs: &[&[f32]], output: &mut [f32]) -> Result<()> {
+        loop {
+            self.begin_next(group, op, inputs)?;
+            let is_last = self.is_begun();
+            if (self.reducing.len() > UNDER_WAY || is_last)
+                && let Some((chunk, reducing)) = self.reducing.pop_front()
+            {
+                let piece = reducing.end()?;
+                if self.way == Way::ReduceAndGather {
+                    let gathering = group.begin_gather(op.name(), piece, self.borders_of(chunk));
+                    self.gathering.push_back((chunk, gathering));
+                } else {
+                    let own = self.elements(chunk).nth(self.ranks.rank).unwrap_or(0..0);
+                    let first = self.borders[self.ranks.rank];
+                    write_into(&mut output[own.start - first..own.end - first], &piece)?;
+                }
+            }
+            if (self.gathering.len() > UNDER_WAY || (is_last && self.reducing.is_empty()))
+                && let Some((chunk, gathering)) = self.gathering.pop_front()
+            {
+                let whole = gathering.end()?;
+                let mut rest = whole.as_slice();
+                for own in self.elements(chunk) {
+                    let bytes = rest.split_off(..own.len() * size_of::<f32>());
+                    let bytes = bytes.ok_or_else(|| Error::internal("a chunk is too short"))?;
+                    write_into(&mut output[own], bytes)?;
+                }
+            }
+            if is_last && self.reducing.is_empty() && self.gathering.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Elements as bytes, little-endian.
+fn bytes_of<'a>(parts: impl IntoIterator<Item = &'a [f32]>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(CHUNK);
+    for part in parts {
+        write_le(Host::F32(part), &mut bytes).map_err(|error| Error::internal(error.to_string()))?;
+    }
+    Ok(bytes)
+}
+
+/// Writes bytes, little-endian, as elements.
+fn write_into(to: &mut [f32], bytes: &[u8]) -> Result<()> {
+    let (elements, rest) = bytes.as_chunks();
+    if elements.len() != to.len() || !rest.is_empty() {
+        return Err(Error::internal("a chunk has another length than was asked for"));
+    }
+    to.iter_mut()
+        .zip(elements)
+        .for_each(|(x, bytes)| *x = f32::from_le_bytes(*bytes));
+    Ok(())
+}
