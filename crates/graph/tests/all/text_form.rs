@@ -26,12 +26,12 @@ fn a_graph_with_every_operation_survives() {
             .for_each(|(k, y)| trace.output(&format!("{n}:{k}"), *y));
     }
     assert!(
-        names.iter().copied().eq(Registry::standard().names()),
+        names.iter().copied().eq(Registry::with_collectives().names()),
         "a case is missing: {names:?}"
     );
     let graph = trace.finish();
     let text = print(&graph);
-    let parsed = parse(&text, &Registry::standard()).unwrap();
+    let parsed = parse(&text, &Registry::with_collectives()).unwrap();
     verify(&parsed).unwrap();
     assert_eq!(print(&parsed), text);
     for (a, b) in graph.nodes.iter().zip(&parsed.nodes) {

@@ -52,7 +52,7 @@ class Released:
 
     def has(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor is one whose memory went."""
-        return tensor.untyped_storage().data_ptr() == self._value.untyped_storage().data_ptr()
+        return bool(tensor.untyped_storage().data_ptr() == self._value.untyped_storage().data_ptr())
 
     def _watch(self) -> None:
         hook = lambda *_: self._ask()
