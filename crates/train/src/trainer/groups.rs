@@ -1,8 +1,8 @@
 //! The micro-batches of a step in groups, which several processes may share.
 //!
-//! Each group begins with the states from before the step. The processes tell each other the results of their groups,
-//! and add up the gradients by the tree of the groups, so that a step's bits do not depend on how many processes there
-//! are. A mistake in the micro-batches of one process is the error of all, and changes nothing.
+//! Each group begins with the states from before the step. The processes tell each other the results of their groups; the
+//! graph of the update adds up the gradients by the tree of the groups, so that a step's bits do not depend on how many
+//! processes there are. A mistake in the micro-batches of one process is the error of all, and changes nothing.
 
 use super::part::Part;
 use super::steps::{Steps, Sums};
@@ -23,9 +23,9 @@ struct Told {
 }
 
 impl Steps {
-    /// The micro-batches of this process in their groups, and the sums over all groups: of the results, which are
-    /// returned, of the gradients, and the means of carried states, which are set. `before` has the carried states
-    /// from before the step.
+    /// Runs the micro-batches of this process in their groups, and returns the sums of the results over all groups. The
+    /// means of carried states are set; gradients stay in the slots and sums of this process. `before` has the carried
+    /// states from before the step.
     pub(super) fn run_groups(
         &mut self,
         session: &mut Session,

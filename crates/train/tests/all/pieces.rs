@@ -53,7 +53,7 @@ fn pieces_change_no_bit_on_any_number_of_processes() {
     }
 }
 
-/// Planned bytes of states of a process among so many.
+/// Planned bytes of the first of `size` processes, its state after some steps, and the bits of that.
 fn state_bytes(size: usize, snapshot: Option<Snapshot>) -> (usize, Snapshot, Vec<u8>) {
     let mut all = on(size, move |group| {
         let options = TrainerOptions {
