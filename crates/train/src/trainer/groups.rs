@@ -1,8 +1,8 @@
 //! The micro-batches of a step in groups, which several processes may share.
 //!
-//! Each group begins with the states from before the step. The processes tell each other the results of their groups; the
-//! graph of the update adds up the gradients by the tree of the groups, so that a step's bits do not depend on how many
-//! processes there are. A mistake in the micro-batches of one process is the error of all, and changes nothing.
+//! Each group begins with the states from before the step. The processes tell each other the results of their groups;
+//! the graph of the update adds up the gradients by the tree of the groups, so that a step's bits do not depend on how
+//! many processes there are. A mistake in the micro-batches of one process is the error of all, and changes nothing.
 
 use super::part::Part;
 use super::steps::{Steps, Sums};
