@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Steps of two processes that share a training: Lessen under MPI, and PyTorch's DDP over gloo.
+"""Trainings that two processes share: beside PyTorch's DDP and FSDP2 over gloo, with separate and with fused
+reductions, over slow networks, and forecasts of more processes.
 
-    python3 bench/distributed.py [--processes 2] [--rounds 3] [--steps 40] [--mpiexec FILE] [--lessen FILE]
-                                 [--write FILE]
+    python3 bench/distributed.py [--rounds 3] [--steps 40] [--mpiexec FILE] [--lessen FILE] [--write FILE]
 
-A GPT of 4 layers x 256 on 128 characters, 8 examples and one thread for each process, f32, AdamW (fused in PyTorch),
-the norm of the gradient clipped at 1. In each round both run in turn, every other round in the opposite order. Bytes
-are those that one process sends for a step: Lessen's as its report counts them, DDP's at the interface lo, both without
-the frames of the transport. PyTorch's side is run by $PYTHON or, where that is not set, by the Python that runs this
-file.
-Times mean something on an idle machine alone.
+Steps: a GPT of 4 layers x 256 on 128 characters, 8 examples and one thread for each of two processes, f32, AdamW (fused
+in PyTorch), the norm of the gradient clipped at 1. In each round both run in turn, every other round in the opposite
+order. Bytes are those that one process sends for a step: Lessen's as its report counts them, DDP's at the interface lo,
+without the frames of TCP. Memory: a GPT of 8 layers x 512 in the same way, without clipping; the growth of a process's
+resident memory from before the model to its highest. Reductions: `lessen bench shared`, with threads of one core as
+processes and a wire that delays messages as a network does. PyTorch's side is run by $PYTHON or, where that is not set,
+by the Python that runs this file. Times mean something on an idle machine alone.
 """
 
 import argparse
@@ -23,8 +24,14 @@ import time
 
 import step
 
-LAYERS, WIDTH, HEADS, LENGTH, BATCH, VOCABULARY = 4, 256, 4, 128, 8, 67
+LENGTH, BATCH, VOCABULARY, PROCESSES = 128, 8, 67, 2
+STEPS_OF = {"layers": 4, "width": 256, "heads": 4}
+MEMORY_OF = {"layers": 8, "width": 512, "heads": 8}
 WARMUP = 5
+NETWORK = "1Gbit,10ms"
+# Case a is the GPT of `lessen bench step`, k the reversible encoder; the norms are what the case is planned with.
+REDUCTIONS = [("a", "rms", "1,4,16,64"), ("k", "layer", "1,4,16")]
+FORECASTS = "8,64,256,1024"
 
 
 def sent_over_loopback():
@@ -35,23 +42,42 @@ def sent_over_loopback():
     return int(counts[8]), int(counts[9])
 
 
+def resident(field):
+    """Bytes of a field of this process's status."""
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith(field))
+
+
+def torch_model(size):
+    import torch
+
+    import torch_models
+
+    torch.manual_seed(1)
+    gpt = torch_models.Gpt(VOCABULARY, LENGTH, size["width"], size["layers"], size["heads"])
+    return torch_models.start_small(gpt)
+
+
+def torch_batch():
+    import torch
+    import torch.distributed as dist
+
+    torch.manual_seed(dist.get_rank())
+    text = torch.randint(VOCABULARY, (BATCH, LENGTH + 1))
+    return text[:, :-1].contiguous(), text[:, 1:].contiguous()
+
+
 def ddp(steps):
-    """PyTorch's side, in each process of torchrun; the first one prints."""
+    """DDP's side, in each process of torchrun; the first one prints."""
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
 
-    import torch_models
-
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    torch.manual_seed(1)
-    gpt = torch_models.Gpt(VOCABULARY, LENGTH, WIDTH, LAYERS, HEADS)
-    model = DistributedDataParallel(torch_models.start_small(gpt), gradient_as_bucket_view=True)
+    model = DistributedDataParallel(torch_model(STEPS_OF), gradient_as_bucket_view=True)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
-    torch.manual_seed(dist.get_rank())
-    text = torch.randint(VOCABULARY, (BATCH, LENGTH + 1))
-    tokens, labels = text[:, :-1].contiguous(), text[:, 1:].contiguous()
+    tokens, labels = torch_batch()
     times = []
     for number in range(WARMUP + steps):
         if number == WARMUP:
@@ -68,39 +94,69 @@ def ddp(steps):
     if dist.get_rank() == 0:
         # Frames of TCP over IP have 66 bytes beside what is sent.
         sent = after[0] - before[0] - 66 * (after[1] - before[1])
-        parameters = sum(parameter.numel() for parameter in model.parameters())
-        told = {"ms": statistics.median(times[WARMUP:]), "bytes": sent / steps / dist.get_world_size()}
-        print(json.dumps({**told, "parameters": parameters}))
+        print(json.dumps({"ms": statistics.median(times[WARMUP:]), "bytes": sent / steps / dist.get_world_size()}))
     dist.destroy_process_group()
 
 
-def torch_side(args):
+def fsdp(steps):
+    """FSDP2's side, in each process of torchrun; the first one prints."""
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    tokens, labels = torch_batch()
+    before = resident("VmRSS")
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    model = torch_model(MEMORY_OF)
+    for module in list(model.modules()):
+        if type(module).__name__ == "Block":
+            fully_shard(module, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(tokens, labels).backward()
+        optimizer.step()
+    grown = resident("VmHWM") - before
+    if dist.get_rank() == 0:
+        print(json.dumps({"bytes": grown}))
+    dist.destroy_process_group()
+
+
+def torch_side(what, steps, *more):
     python = os.environ.get("PYTHON", sys.executable)
-    run = [python, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={args.processes}", __file__]
-    told = step.output_of([*run, "--ddp", "--steps", str(args.steps)], "PyTorch's DDP")
+    run = [python, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={PROCESSES}", __file__]
+    told = step.output_of([*run, "--torch", what, f"--steps={steps}", *more], what)
     return json.loads(next(line for line in told.splitlines() if line.startswith("{")))
 
 
-def lessen_side(args, lessen, place):
-    text = os.path.join(place, "text.txt")
+def lessen_steps(args, lessen, place):
+    """Steps of a training that processes share under MPI."""
+    text, size = os.path.join(place, "text.txt"), STEPS_OF
     symbols = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ."
     with open(text, "w") as file:
         file.write("".join(random.Random(1).choices(symbols, k=200_000)))
     out = tempfile.mkdtemp(dir=place)
     keys = {
-        "model.layers": LAYERS,
-        "model.width": WIDTH,
-        "model.heads": HEADS,
-        "model.ffn": 4 * WIDTH,
+        "model.layers": size["layers"],
+        "model.width": size["width"],
+        "model.heads": size["heads"],
+        "model.ffn": 4 * size["width"],
         "model.vocab": VOCABULARY,
         "data.max_length": LENGTH,
-        "train.batch": BATCH * args.processes,
+        "train.batch": BATCH * PROCESSES,
         "train.warmup": 0,
         "train.eval_every": 0,
         "train.checkpoint_every": 0,
+        "train.checkpoint_minutes": 0,
         "train.clip_norm": 1.0,
     }
-    run = [args.mpiexec, "-n", str(args.processes), lessen, "train", "shakespeare", f"--data={text}", "--threads=1"]
+    run = [args.mpiexec, "-n", str(PROCESSES), lessen, "train", "shakespeare", f"--data={text}", "--threads=1"]
     run += [f"--steps={WARMUP + args.steps}", f"--out={out}/run", "--json", "--quiet"]
     report = json.loads(step.output_of(run + [f"--set={key}={value}" for key, value in keys.items()], "lessen train"))
     with open(os.path.join(out, "run", "metrics.jsonl")) as file:
@@ -109,53 +165,173 @@ def lessen_side(args, lessen, place):
     return {"ms": statistics.median(times), "bytes": report["sent_bytes"] / report["steps"]}
 
 
+def keys_of_memory(place):
+    """The data and the keys of the training whose memory is measured."""
+    text = os.path.join(place, "text.txt")
+    keys = {
+        "model.layers": MEMORY_OF["layers"],
+        "model.width": MEMORY_OF["width"],
+        "model.heads": MEMORY_OF["heads"],
+        "model.ffn": 4 * MEMORY_OF["width"],
+        "model.vocab": VOCABULARY,
+        "data.max_length": LENGTH,
+        "train.batch": BATCH * PROCESSES,
+        "train.ranks": PROCESSES,
+        "train.warmup": 0,
+        "train.eval_every": 0,
+        "train.checkpoint_every": 0,
+        "train.checkpoint_minutes": 0.0,
+        "train.clip_norm": 0.0,
+        "train.shard_parameters": True,
+    }
+    return text, keys
+
+
+def sharded(steps, place, budget):
+    """Lessen's side of memory, in each process of torchrun; the first one prints."""
+    import lessen
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")
+    text, keys = keys_of_memory(place)
+    keys = {name.replace(".", "_"): value for name, value in keys.items()}
+    before = resident("VmRSS")
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    out = os.path.join(place, "sharded")
+    run = lessen.train(
+        "shakespeare", data=text, out=out, steps=steps, threads=1, budget=budget, group=dist.group.WORLD, **keys
+    )
+    grown = resident("VmHWM") - before
+    if dist.get_rank() == 0:
+        print(json.dumps({"bytes": grown, "peak": run.report["peak_bytes"]}))
+    dist.destroy_process_group()
+
+
+def memory_rounds(args, lessen, place):
+    """Growth of FSDP2's and of Lessen's process, in turns; the least budget of Lessen's plan is both sides' setting."""
+    text, keys = keys_of_memory(place)
+    run = [lessen, "plan", "shakespeare", f"--data={text}", "--json", f"--ranks={PROCESSES}", "--threads=1"]
+    words = [f"--set={name}={str(value).lower()}" for name, value in keys.items() if name != "train.ranks"]
+    floor = json.loads(step.output_of(run + words, "lessen plan"))["floor_bytes"]
+    rounds = []
+    for _ in range(args.rounds):
+        own = torch_side("lessen", 4, f"--place={place}", f"--budget={floor}")
+        rounds.append({"lessen": own, "fsdp": torch_side("fsdp", 4), "floor": floor})
+        print(json.dumps(rounds[-1]), file=sys.stderr)
+    return rounds
+
+
+def bench_shared(lessen, case, norm, batches, *more):
+    run = [lessen, "bench", "shared", f"--case={case}", f"--norm={norm}", f"--batches={batches}", "--json", *more]
+    return json.loads(step.output_of(run, "lessen bench shared"))
+
+
 def shown(values, form):
     return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
 
 
-def markdown(rounds, args):
-    command = f"python3 bench/distributed.py --processes {args.processes} --rounds {args.rounds} --steps {args.steps}"
-    text = ["# Steps of several processes", "", "Written by `bench/distributed.py`, which anyone can run again:", ""]
-    text += ["```", command, "```", "", f"- Machine: {step.machine()}"]
-    text += [f"- {step.versions(os.environ.get('PYTHON', sys.executable))}"]
-    text += [
-        f"- GPT, {LAYERS} layers x {WIDTH}, {LENGTH} characters, {BATCH} examples and one thread for each of"
-        f" {args.processes} processes, f32, AdamW, clipped at 1",
-        f"- Medians of {args.rounds} rounds in turns, with the smallest and the largest",
-        "",
-        "| | Lessen under MPI | DDP over gloo | ratio |",
-        "|---|---|---|---|",
-    ]
+def beside_ddp(rounds):
+    yield "| | Lessen under MPI | DDP over gloo | ratio |"
+    yield "|---|---|---|---|"
     rows = [("step, ms", "ms", ",.1f", 1), ("sent by a process in a step, MiB", "bytes", ",.2f", 2**20)]
     for name, key, form, unit in rows:
         sides = [[each[side][key] / unit for each in rounds] for side in ("lessen", "ddp")]
         ratios = [own / other for own, other in zip(*sides)]
-        text.append(f"| {name} | {shown(sides[0], form)} | {shown(sides[1], form)} | {shown(ratios, '.3f')} |")
+        yield f"| {name} | {shown(sides[0], form)} | {shown(sides[1], form)} | {shown(ratios, '.3f')} |"
+
+
+def beside_fsdp(rounds):
+    own, other = ([each[side]["bytes"] / 2**20 for each in rounds] for side in ("lessen", "fsdp"))
+    ratios = [one / two for one, two in zip(own, other)]
+    yield "| | Lessen, parameters in pieces | FSDP2 over gloo | ratio |"
+    yield "|---|---|---|---|"
+    yield f"| memory of a process, MiB | {shown(own, ',.0f')} | {shown(other, ',.0f')} | {shown(ratios, '.2f')} |"
+
+
+def of_reductions(rows):
+    """One line for each case and number of examples: times and peaks of the placements."""
+    yield "| case | examples | separate | backward-fused | forward-fused | peaks |"
+    yield "|---|---|---|---|---|---|"
+    for key in dict.fromkeys((row["case"], row["batch"]) for row in rows):
+        own = [row for row in rows if (row["case"], row["batch"]) == key]
+        base = own[0]["step_ms"]
+        times = [f"{row['step_ms']:,.1f} ms ({row['step_ms'] / base:.2f})" for row in own]
+        peaks = ", ".join(f"{row['peak_bytes'] / 2**20:,.1f}" for row in own)
+        yield f"| {key[0]} | {key[1]} | {' | '.join(times)} | {peaks} MiB |"
+
+
+def of_forecasts(rows):
+    yield "| processes | placement | measured | forecast | forecast / measured |"
+    yield "|---|---|---|---|---|"
+    for row in rows:
+        measured, error = "", ""
+        if row["step_ms"] is not None:
+            measured, error = f"{row['step_ms']:,.1f} ms", f"{row['forecast_ms'] / row['step_ms']:.2f}"
+        forecast = f"{row['forecast_ms']:,.1f} ms"
+        yield f"| {row['processes']} | {row['placement']} | {measured} | {forecast} | {error} |"
+
+
+def measured(args, lessen, place):
+    """The tables, with the sentence before each."""
+    sides = [("lessen", lambda: lessen_steps(args, lessen, place)), ("ddp", lambda: torch_side("ddp", args.steps))]
+    rounds = []
+    for number in range(args.rounds):
+        order = sides if number % 2 == 0 else sides[::-1]
+        rounds.append({name: run() for name, run in order})
+        print(json.dumps(rounds[-1]), file=sys.stderr)
+    yield f"## Steps beside DDP\n\nGPT, 4 layers x 256, {BATCH} examples a process, clipped at 1:", beside_ddp(rounds)
+    memory = memory_rounds(args, lessen, place)
+    floor = memory[0]["floor"] / 2**20
+    sentence = f"GPT, 8 layers x 512; Lessen within its least budget, {floor:,.0f} MiB of the whole process:"
+    yield f"## Memory beside FSDP2\n\n{sentence}", beside_fsdp(memory)
+    for network, words in ((None, "at loopback"), (NETWORK, f"over {NETWORK}")):
+        more = [] if network is None else [f"--network={network}"]
+        rows = []
+        for case, norm, batches in REDUCTIONS:
+            rows += bench_shared(lessen, case, norm, batches, "--clip-norm=1", "--steps=3", *more)
+        sentence = "milliseconds of a step of two processes, and their ratio to separate ones"
+        yield f"## Fused and separate reductions {words}\n\nCases of `lessen bench step`, clipped at 1; {sentence}:", (
+            of_reductions(rows)
+        )
+    more = [f"--network={NETWORK}", "--processes=2,4", f"--forecast={FORECASTS}", "--steps=3"]
+    rows = bench_shared(lessen, "a", "rms", "4", *more)
+    sentence = f"Case a with 4 examples a process over {NETWORK}, from measured costs of operations; four processes share two cores:"
+    yield f"## Forecasts of more processes\n\n{sentence}", of_forecasts(rows)
+
+
+def markdown(parts, args):
+    command = f"python3 bench/distributed.py --rounds {args.rounds} --steps {args.steps}"
+    text = ["# Trainings of several processes", "", "Written by `bench/distributed.py`, which anyone can run again:"]
+    text += ["", "```", command, "```", "", f"- Machine: {step.machine()}"]
+    text += [f"- {step.versions(os.environ.get('PYTHON', sys.executable))}"]
+    text += [f"- {PROCESSES} processes of one thread each, f32, AdamW"]
+    text += [f"- Medians of {args.rounds} rounds in turns, with the smallest and the largest"]
+    for sentence, lines in parts:
+        text += ["", sentence, "", *lines]
     return "\n".join(text) + "\n"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--mpiexec", default="mpiexec", help="the launcher of MPI")
     parser.add_argument("--lessen", help="use this lessen and build none")
     parser.add_argument("--write", metavar="FILE", help="also write the results as Markdown")
-    parser.add_argument("--ddp", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--torch", choices=["ddp", "fsdp", "lessen"], help=argparse.SUPPRESS)
+    parser.add_argument("--place", help=argparse.SUPPRESS)
+    parser.add_argument("--budget", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.ddp:
-        ddp(args.steps)
-        return
+    if args.torch == "ddp":
+        return ddp(args.steps)
+    if args.torch == "fsdp":
+        return fsdp(args.steps)
+    if args.torch == "lessen":
+        return sharded(args.steps, args.place, args.budget)
     lessen = os.path.abspath(args.lessen) if args.lessen else step.build_lessen()
-    rounds = []
     with tempfile.TemporaryDirectory() as place:
-        sides = [("lessen", lambda: lessen_side(args, lessen, place)), ("ddp", lambda: torch_side(args))]
-        for number in range(args.rounds):
-            order = sides if number % 2 == 0 else sides[::-1]
-            rounds.append({name: run() for name, run in order})
-            print(json.dumps(rounds[-1]), file=sys.stderr)
-    step.publish(markdown(rounds, args), args.write)
+        step.publish(markdown(measured(args, lessen, place), args), args.write)
 
 
 if __name__ == "__main__":

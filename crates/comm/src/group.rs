@@ -6,6 +6,7 @@ use lessen_base::{Error, Result};
 
 use crate::addition::Addition;
 use crate::collectives::Reduction;
+use crate::delayed::Network;
 use crate::exchange::{Exchange, Pending};
 
 /// This process among those that compute together; alone unless it was given an exchange with others. All processes
@@ -17,9 +18,9 @@ pub struct Group(Membership);
 enum Membership {
     #[default]
     Alone,
-    Joined(Arc<Exchange>),
+    Joined(Arc<Exchange>, Option<Network>),
     /// A process of a plan: its number, and how many there are.
-    Planned(usize, usize),
+    Planned(usize, usize, Option<Network>),
 }
 
 impl Group {
@@ -30,18 +31,39 @@ impl Group {
 
     /// The processes of an exchange.
     pub fn of(exchange: Arc<Exchange>) -> Group {
-        Group(Membership::Joined(exchange))
+        Group(Membership::Joined(exchange, None))
     }
 
     /// The process of this number among so many that do not run, for plans: it exchanges nothing.
-    pub fn planned(rank: usize, size: usize) -> Group {
-        Group(Membership::Planned(rank, size))
+    pub fn planned(rank: usize, size: usize, network: Option<Network>) -> Group {
+        Group(Membership::Planned(rank, size, network))
+    }
+
+    /// These processes, after all of them have measured the network between them together.
+    ///
+    /// # Errors
+    /// A process that does not answer.
+    pub fn measured(self) -> Result<Group> {
+        let network = self.measure()?;
+        Ok(match self.0 {
+            Membership::Joined(exchange, _) => Group(Membership::Joined(exchange, network)),
+            other => Group(other),
+        })
+    }
+
+    /// The network between the processes, the same on all of them; none of a process alone, and before
+    /// [`Group::measured`].
+    pub fn network(&self) -> Option<Network> {
+        match &self.0 {
+            Membership::Alone => None,
+            Membership::Joined(_, network) | Membership::Planned(_, _, network) => *network,
+        }
     }
 
     /// The exchange; none of a process alone.
-    fn exchange(&self) -> Option<&Arc<Exchange>> {
+    pub(crate) fn exchange(&self) -> Option<&Arc<Exchange>> {
         match &self.0 {
-            Membership::Joined(exchange) => Some(exchange),
+            Membership::Joined(exchange, _) => Some(exchange),
             Membership::Alone | Membership::Planned(..) => None,
         }
     }
@@ -50,8 +72,8 @@ impl Group {
     pub fn rank(&self) -> usize {
         match &self.0 {
             Membership::Alone => 0,
-            Membership::Joined(exchange) => exchange.rank(),
-            Membership::Planned(rank, _) => *rank,
+            Membership::Joined(exchange, _) => exchange.rank(),
+            Membership::Planned(rank, ..) => *rank,
         }
     }
 
@@ -59,8 +81,8 @@ impl Group {
     pub fn size(&self) -> usize {
         match &self.0 {
             Membership::Alone => 1,
-            Membership::Joined(exchange) => exchange.size(),
-            Membership::Planned(_, size) => *size,
+            Membership::Joined(exchange, _) => exchange.size(),
+            Membership::Planned(_, size, _) => *size,
         }
     }
 

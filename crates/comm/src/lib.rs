@@ -34,6 +34,7 @@ mod engine;
 mod exchange;
 mod group;
 mod link;
+mod measure;
 #[cfg(unix)]
 pub mod mpi;
 mod threads;

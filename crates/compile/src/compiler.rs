@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use lessen_base::{Error, Result};
 use lessen_graph::ops::{FakeQuantize, StopGradient};
-use lessen_graph::{Graph, Op, ValueId, verify};
+use lessen_graph::{Begun, Graph, Op, ValueId, verify};
 
 use crate::bytes;
 use crate::memo::Memo;
@@ -33,7 +33,12 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
     let for_others = options
         .budget
         .map_or(usize::MAX, |budget| budget.saturating_sub(results));
-    let found = within(&variants(simple, target), for_others, options, target);
+    let variants = variants(simple, target);
+    let found = within(&variants, for_others, options, target);
+    let found = found.or_else(|floor| match exchanges(&variants) {
+        true => within(&variants, for_others, &waiting_at_once(options), target),
+        false => Err(floor),
+    });
     // A plan that takes nothing but its results may exceed the budget, too.
     let found = match found.map_err(|floor| floor.saturating_add(results)) {
         Ok(plan) if plan.peak_bytes() > budget => Err(plan.peak_bytes()),
@@ -60,12 +65,26 @@ pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Res
     let target: &dyn Target = &Memo::new(target);
     verify(graph)?;
     let simple = simplify(graph, options, target)?;
-    let floor = match within(&variants(simple, target), 0, options, target) {
+    let floor = match within(&variants(simple, target), 0, &waiting_at_once(options), target) {
         Ok(plan) => plan.peak_bytes(),
         Err(floor) => floor.saturating_add(bytes::of_results(graph)),
     };
     bytes::check_peak(floor)?;
     Ok(floor)
+}
+
+/// The same options for plans that wait for messages at once.
+fn waiting_at_once(options: &Options) -> Options {
+    Options {
+        waits_at_once: true,
+        ..options.clone()
+    }
+}
+
+/// Whether a graph exchanges messages with other ranks.
+fn exchanges(variants: &[WithBits]) -> bool {
+    let simple = variants.first().map(|variant| &variant.graph);
+    simple.is_some_and(|graph| graph.nodes.iter().any(|node| node.op.is::<Begun>()))
 }
 
 /// The plan of a graph without any pass. Tests compare choices with it.

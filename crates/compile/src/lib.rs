@@ -29,6 +29,7 @@ mod cost;
 mod costs;
 mod dump;
 mod indices;
+mod lane;
 mod memo;
 mod memory;
 mod nested_sets;

@@ -121,4 +121,7 @@ pub struct Options {
     pub cost: CostSource,
     /// What carries operations of several ranks; none where a graph has no such operations.
     pub carrier: Option<Arc<dyn Carrier>>,
+    /// Whether a program waits for the results of other ranks as soon as their messages are sent, which takes less
+    /// memory and more time than computing meanwhile. [`compile`](crate::compile) does so where a budget needs it.
+    pub waits_at_once: bool,
 }

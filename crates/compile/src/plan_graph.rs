@@ -7,6 +7,7 @@ use lessen_graph::{Graph, InputKind, Node, NodeId, RowWise, ValueId};
 use crate::bytes;
 use crate::cost::Costed;
 use crate::indices::{IndexUse, index_uses_of};
+use crate::lane;
 use crate::node_types::NodeTypes;
 use crate::offsets::aligned;
 use crate::options::Options;
@@ -74,7 +75,7 @@ impl Scheduled {
         let writes = state_writes(&graph, &places, &indices, &types);
         let kernels = kernels(&graph, &types, target);
         let (row_wise, after) = (&kernels.row_wise, &writes.after);
-        let steps = schedule(&graph, &places, row_wise, after, options.placement, target);
+        let steps = schedule((&graph, &types), &places, row_wise, after, options, target);
         Scheduled {
             types,
             places,
@@ -137,7 +138,9 @@ fn plan_scheduled(scheduled: Scheduled, options: &Options, target: &dyn Target) 
         target,
         source: options.cost,
     };
-    let step_seconds = costed.seconds(&memory.steps);
+    let computed = costed.seconds(&memory.steps);
+    let waits = lane::waits(&graph, &types, &memory.steps, &computed);
+    let step_seconds: Vec<f64> = computed.iter().zip(waits).map(|(own, wait)| own + wait).collect();
     Plan {
         seconds: step_seconds.iter().sum(),
         step_seconds,

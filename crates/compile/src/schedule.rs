@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use lessen_graph::{Graph, Node, NodeId, OutRole, Phase, Role, RowWise, ValueId};
 
-use crate::options::Placement;
+use crate::lane::{Overlap, reads_token_alone};
+use crate::node_types::NodeTypes;
+use crate::options::{Options, Placement};
 use crate::place::{Place, is_view, natural_rows, row_aligned, row_layout};
 use crate::target::Target;
 
@@ -62,7 +64,11 @@ fn late(graph: &Graph, places: &[Place], runs: &[bool], idle: &[bool]) -> Vec<bo
     for (i, node) in graph.nodes.iter().enumerate().rev() {
         if runs[i] && node.phase == Phase::Update && !late[i] {
             let producers = node.inputs.iter().map(|v| graph.producer(places[v.index()].base));
-            producers.flatten().for_each(|p| late[p.index()] = false);
+            // Exchanges follow each other by tokens, which say nothing of what they lead to.
+            let leads = producers
+                .flatten()
+                .filter(|p| !reads_token_alone(graph, NodeId(i as u32), *p));
+            leads.for_each(|p| late[p.index()] = false);
         }
     }
     late
@@ -71,11 +77,11 @@ fn late(graph: &Graph, places: &[Place], runs: &[bool], idle: &[bool]) -> Vec<bo
 /// Orders the nodes and cuts them into plan steps. Besides the edges of the graph, the second node of each pair in
 /// `after` runs in a later step than the first.
 pub fn schedule(
-    graph: &Graph,
+    (graph, types): (&Graph, &NodeTypes),
     places: &[Place],
     row_wise: &[RowWise],
     after: &[(NodeId, NodeId)],
-    placement: Placement,
+    options: &Options,
     target: &dyn Target,
 ) -> Vec<Step> {
     let roles = node_roles(graph, places);
@@ -113,7 +119,9 @@ pub fn schedule(
         predecessors.iter().map(others).collect(),
         (0..n).filter(is_before_update).count(),
     );
+    let overlap = (!options.waits_at_once).then(|| Overlap::of(graph, types, &predecessors, target));
     let mut scheduler = Scheduler {
+        overlap: overlap.flatten(),
         graph,
         places,
         row_wise,
@@ -131,7 +139,7 @@ pub fn schedule(
         ready_updates: BTreeSet::new(),
         fresh: BTreeSet::new(),
         step_of: vec![usize::MAX; n],
-        placement,
+        placement: options.placement,
         widest_row: target.limits().widest_row,
         steps: Vec::new(),
     };
@@ -180,6 +188,8 @@ fn next_to_readers(steps: Vec<Step>, step_of: &[usize], predecessors: &[Vec<usiz
 
 struct Scheduler<'a> {
     graph: &'a Graph,
+    /// What is under way between ranks; none where the program waits for it at once.
+    overlap: Option<Overlap>,
     places: &'a [Place],
     row_wise: &'a [RowWise],
     roles: NodeRoles,
@@ -229,14 +239,21 @@ impl Scheduler<'_> {
         }
     }
 
-    /// The first node of the next step: a ready update, which frees a gradient, or else the earliest ready node.
+    /// The first node of the next step: a ready update, which frees a gradient, or else the earliest ready node. Nodes
+    /// that would wait for messages come after those that would not.
     fn next(&mut self) -> Option<usize> {
+        let is_free = |node: &&usize| !self.holds(**node);
         if self.placement != Placement::Separate
-            && let Some(&update) = self.ready_updates.first()
+            && let Some(&update) = self.ready_updates.iter().find(is_free)
         {
             return Some(update);
         }
-        self.ready.first().copied()
+        self.ready.iter().find(is_free).or(self.ready.first()).copied()
+    }
+
+    /// Whether a node would wait for messages while others can compute.
+    fn holds(&self, node: usize) -> bool {
+        self.overlap.as_ref().is_some_and(|overlap| overlap.holds(node))
     }
 
     fn take(&mut self, i: usize) {
@@ -250,7 +267,11 @@ impl Scheduler<'_> {
         if self.graph.nodes[i].phase != Phase::Update {
             self.before_update -= 1;
         }
-        for s in std::mem::take(&mut self.successors[i]) {
+        let successors = std::mem::take(&mut self.successors[i]);
+        if let Some(overlap) = &mut self.overlap {
+            overlap.take(self.graph, i, &successors);
+        }
+        for s in successors {
             self.waits[s] -= 1;
             self.waits_for_others[s] -= usize::from(!self.idle[i]);
             let is_update = self.graph.nodes[s].phase == Phase::Update;
@@ -336,7 +357,7 @@ impl Scheduler<'_> {
     /// Whether a node works on the rows of the open group.
     fn fits(&self, i: usize, rows: usize, step: usize) -> bool {
         let node = &self.graph.nodes[i];
-        if self.writes_after[i].iter().any(|&reader| self.step_of[reader] == step) {
+        if self.holds(i) || self.writes_after[i].iter().any(|&reader| self.step_of[reader] == step) {
             return false;
         }
         match &self.row_wise[i] {

@@ -21,6 +21,12 @@ pub trait Carrier: Debug + Send + Sync {
 
     /// Ends an operation that was begun: the same inputs are there, and the output is written.
     fn end(&self, number: usize, op: &dyn Op, inputs: &[&[f32]], output: &mut [f32]);
+
+    /// Estimated seconds of the exchange of an operation on inputs of these types, by which plans decide what is
+    /// computed meanwhile. All ranks estimate the same.
+    fn seconds(&self, _op: &dyn Op, _inputs: &[Type], _output: &Type) -> f64 {
+        0.0
+    }
 }
 
 /// An operation of several ranks that a program begins. Inputs: those of the operation, which are `f32`, and then
@@ -83,6 +89,12 @@ impl Begun {
                 self.op.name()
             ))),
         }
+    }
+
+    /// Estimated seconds of its exchange; none for other inputs than its own.
+    pub fn seconds(&self, inputs: &[Type]) -> Option<f64> {
+        let (inputs, output) = self.checked(inputs).ok()?;
+        Some(self.carrier.seconds(self.op.as_ref(), &inputs, &output))
     }
 
     fn attrs(&self) -> Attrs {

@@ -57,10 +57,11 @@ fn together(deadline: Duration, run: impl FnOnce(&Group) -> Result<u8>) -> Resul
     if !group.is_first() {
         terminal::be_silent();
     }
+    let measured = |group: &Group| run(&group.clone().measured()?);
     let result = match group.is_first() {
-        true => run(&group),
+        true => measured(&group),
         // What other processes say is dropped.
-        false => stdout::dropped(|| run(&group)),
+        false => stdout::dropped(|| measured(&group)),
     };
     match result {
         Ok(code) => {

@@ -14,6 +14,10 @@ pub const KEY: &str = "@key";
 /// Data input with the share of a micro-batch in the loss of its step, `f32[]`.
 pub const SHARE: &str = "@share";
 
+/// Data input of the last micro-batch of a process in a step that skips updates: the sum of the losses before it,
+/// `f32[]`.
+pub const LOSS_BEFORE: &str = "@loss_before";
+
 /// Result of a step: the loss, a scalar of any float dtype.
 pub const LOSS: &str = "@loss";
 
@@ -75,13 +79,22 @@ pub fn held_sum_of(sum: &str, slot: usize) -> String {
     format!("{HELD}{slot}.{}", sum.trim_start_matches(RESERVED))
 }
 
-/// Whether a state is one of [`held_sum_of`], which means nothing between steps.
-pub fn is_held_sum(state: &str) -> bool {
-    state.starts_with(HELD)
+/// State with the sum of a parameter's gradients over all ranks, or this rank's piece of it, which waits for its update
+/// in the next step; `sum` is the state that sums the gradients of a group.
+pub fn waiting_sum_of(sum: &str) -> String {
+    format!("{WAITING}{}", sum.trim_start_matches(RESERVED))
+}
+
+/// Whether a state is one of [`held_sum_of`] or [`waiting_sum_of`], which mean nothing where no update waits.
+pub fn is_momentary(state: &str) -> bool {
+    state.starts_with(HELD) || state.starts_with(WAITING)
 }
 
 /// The beginning of the names of held sums.
 const HELD: &str = "@held.";
+
+/// The beginning of the names of sums that wait.
+const WAITING: &str = "@waiting.";
 
 /// State of a parameter's optimizer.
 pub fn optimizer_state(state: &str, param: &str) -> String {

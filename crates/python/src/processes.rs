@@ -30,7 +30,7 @@ pub fn together<T>(joining: Option<Joining>, run: impl FnOnce(&Group) -> Result<
     let open = move || -> Result<Box<dyn Wire>> { Ok(Box::new(EngineWire::new(TorchEngine::open(processes)?)?)) };
     let exchange = Arc::new(Exchange::start(deadline, open)?);
     let group = Group::of(exchange.clone());
-    match run(&group) {
+    match group.clone().measured().and_then(|group| run(&group)) {
         Ok(done) => {
             drop(group);
             let last = Arc::try_unwrap(exchange).map_err(|_| Error::internal("the exchange is still in use"))?;

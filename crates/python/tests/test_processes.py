@@ -66,6 +66,21 @@ tell(loss=run.loss, folder=run.folder, numbers=numbers)
     assert [name for name in alone if alone[name] != shared[name]] == []
 
 
+def test_parameters_in_pieces_write_the_same_bytes(tmp_path):
+    wide = {**SUMS, "model_width": 128}
+    told = together(
+        tmp_path,
+        f"""
+run = lessen.train("adder", out="pieces", steps=4, group=group, train_shard_parameters=True, **{wide!r})
+tell(loss=run.loss)
+""",
+    )
+    run = lessen.train("adder", out="whole", steps=4, train_ranks=2, **wide)
+    assert told == [{"loss": run.loss}] * 2
+    pieces, whole = (folder_bytes(name) for name in ("pieces", "whole"))
+    assert pieces["model/model.safetensors"] == whole["model/model.safetensors"]
+
+
 def test_a_trainer_goes_on_and_data_may_be_in_memory(tmp_path):
     texts, labels = mails()
     told = together(

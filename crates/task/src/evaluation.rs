@@ -79,10 +79,15 @@ pub fn evaluate(
         let batches = (first..count.min(first + together)).map(|index| source.eval_batch(index));
         let batches: Result<Vec<Batch>> = batches.collect();
         let told = batches.as_ref().map_err(Error::clone).and_then(|batches| {
-            let Some(own) = batches.get(group.rank()) else {
+            let own = batches.get(group.rank());
+            // The function may exchange messages, so that a process without a batch computes another one's.
+            let Some(batch) = own.or(batches.last()) else {
                 return Ok(Vec::new());
             };
-            let results = run(session, own)?;
+            let results = run(session, batch)?;
+            if own.is_none() {
+                return Ok(Vec::new());
+            }
             let mut told = results.scalar(LOSS)?.to_le_bytes().to_vec();
             told.extend(logits_of(goal, &results)?.iter().flat_map(|logit| logit.to_le_bytes()));
             Ok(told)

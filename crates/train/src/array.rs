@@ -56,8 +56,8 @@ pub(crate) fn write_le(host: Host<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Some of the elements of an array.
-pub(crate) fn part_of(data: &HostArray, elements: Range<usize>) -> Host<'_> {
-    match data.host() {
+pub(crate) fn part_of(data: Host<'_>, elements: Range<usize>) -> Host<'_> {
+    match data {
         Host::F32(x) => Host::F32(&x[elements]),
         Host::F64(x) => Host::F64(&x[elements]),
         Host::BF16(x) => Host::BF16(&x[elements]),

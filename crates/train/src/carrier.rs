@@ -1,19 +1,16 @@
 //! What carries a program's operations of several ranks: the group of processes, a chunk at a time.
 
 use crate::array::write_le;
-use crate::dealing::{CHUNK, UNDER_WAY};
+use crate::dealing::{AHEAD, CHUNK, UNDER_WAY};
 use lessen_base::tree::part;
 use lessen_base::{Error, Result};
 use lessen_comm::{Group, UnderWay};
 use lessen_device::Host;
 use lessen_graph::ops::{AllGather, AllReduce, BroadcastFrom, ReduceScatter};
-use lessen_graph::{Carrier, Op, Ranks};
+use lessen_graph::{Carrier, Op, Ranks, Type};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Chunks that an operation sends as it begins.
-const AHEAD: usize = UNDER_WAY + 1;
 
 /// The processes of a training as carriers of its programs. Outside of steps nothing is carried, and results are zeros:
 /// operations that are measured run on each process by itself.
@@ -25,7 +22,8 @@ pub(crate) struct GroupCarrier {
 
 #[derive(Debug, Default)]
 struct Carried {
-    is_in_step: bool,
+    /// How many runs that exchange are under way, one within another.
+    runs: usize,
     failure: Option<Error>,
     /// Operations that are begun, by their numbers.
     under_way: BTreeMap<usize, Exchanging>,
@@ -73,22 +71,28 @@ impl GroupCarrier {
     }
 
     /// Carries what runs from now on.
-    pub fn begin_step(&self) {
-        self.carried().is_in_step = true;
+    pub fn begin_run(&self) {
+        self.carried().runs += 1;
     }
 
     /// Carries nothing from now on.
     ///
     /// # Errors
     /// A process that has not answered in the step, whose results are arbitrary then.
-    pub fn end_step(&self) -> Result<()> {
-        std::mem::take(&mut *self.carried()).failure.map_or(Ok(()), Err)
+    pub fn end_run(&self) -> Result<()> {
+        let carried = &mut *self.carried();
+        carried.runs = carried.runs.saturating_sub(1);
+        let failure = carried.failure.clone();
+        if carried.runs == 0 {
+            *carried = Carried::default();
+        }
+        failure.map_or(Ok(()), Err)
     }
 
     /// Does something with what is carried, unless it has failed before.
     fn try_with(&self, then: impl FnOnce(&mut Carried) -> Result<()>) {
         let carried = &mut *self.carried();
-        if carried.is_in_step && carried.failure.is_none() {
+        if carried.runs > 0 && carried.failure.is_none() {
             carried.failure = then(carried).err();
         }
     }
@@ -113,6 +117,17 @@ impl Carrier for GroupCarrier {
             let mut exchanging = exchanging.ok_or_else(|| Error::internal("an operation that was not begun"))?;
             exchanging.end(&self.group, op, inputs, output)
         });
+    }
+
+    fn seconds(&self, op: &dyn Op, inputs: &[Type], output: &Type) -> f64 {
+        let Some((network, ranks)) = self.group.network().zip(op.ranks()) else {
+            return 0.0;
+        };
+        let whole = inputs.iter().chain([output]).map(|ty| ty.bytes()).max().unwrap_or(0);
+        // A process sends all but its own piece, and both to add up and to gather where it does both.
+        let rounds = if op.is::<AllReduce>() { 2.0 } else { 1.0 };
+        let sent = whole as f64 * (ranks.count - 1) as f64 / ranks.count as f64;
+        rounds * (sent / network.rate + network.latency.as_secs_f64())
     }
 }
 

@@ -12,6 +12,10 @@ pub(crate) const CHUNK: usize = 1 << 20;
 /// The most chunks under way between processes that are added up, and that are gathered.
 pub(crate) const UNDER_WAY: usize = 2;
 
+/// The chunks that an operation of several processes sends as it begins: 8 MiB, so that the messages of a layer's
+/// parameter are under way while others are computed.
+pub(crate) const AHEAD: usize = 8;
+
 /// What happens to the sums of gradients after a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
@@ -30,6 +34,8 @@ pub(crate) struct Dealing {
     pub sums: Vec<Range<usize>>,
     /// How many slots there are.
     pub slots: usize,
+    /// The groups of all processes.
+    pub ranks: usize,
 }
 
 impl Dealing {
@@ -51,14 +57,19 @@ impl Dealing {
             moves.push(after);
         }
         let sums = sums.into_sums().into_iter().map(|(groups, ())| groups).collect();
-        Dealing { moves, sums, slots }
+        Dealing {
+            moves,
+            sums,
+            slots,
+            ranks,
+        }
     }
 
     /// The most bytes that the exchange of `gradients` bytes with other processes allocates, two operations at a time.
     /// A chunk that is added up takes the process's own sums, the sums that arrive, and the result. A chunk that is
     /// gathered takes the result, its messages, and a copy.
     pub fn exchange_bytes(&self, gradients: usize) -> usize {
-        gradients.min(2 * (UNDER_WAY + 1) * CHUNK) * (2 * self.sums.len() + 5)
+        gradients.min(2 * AHEAD * CHUNK) * (2 * self.sums.len() + 5)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Settings of a training: optimizer, learning-rate schedule, clipping, accumulation, budget.
 
 use crate::carrier::GroupCarrier;
+use crate::dealing::{Dealing, Move};
 use lessen_base::{Error, Result};
 use lessen_comm::{Group, part};
 use lessen_compile::{CostSource, Options, Placement, Policy, Precision};
 use lessen_graph::{Graph, Ranks};
+use lessen_nn::optimizer::Ending;
 use lessen_nn::{
     Algorithm, Centred, Joined, Lora, LrFunction, LrSchedule, LrScheduleKind, NormKind, OptimizerConfig, ParamGroup,
     Patterns, UpdateRule,
@@ -16,8 +18,9 @@ use std::sync::Arc;
 /// What happens to a step whose loss, or whose norm of the gradient where it is computed, is not finite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum NonFinite {
-    /// The step is an error. With accumulation nothing has changed then. Otherwise the update has run already, so the
-    /// trainer takes no further step and saves nothing until it resumes from a checkpoint. It takes no time or memory.
+    /// The step is an error. With accumulation in one group nothing has changed then. Otherwise the update has run, so
+    /// the trainer takes no further step and saves nothing until it resumes from a checkpoint. It takes no time or
+    /// memory.
     #[default]
     Stop,
     /// Parameters and states stay as they are, and the step counts and goes into the report as skipped. The norm of the
@@ -71,6 +74,9 @@ pub struct TrainerOptions {
     pub ranks: usize,
     /// The processes that share the groups of each step.
     pub group: Group,
+    /// Whether each process has a piece of each large parameter alone, and gathers the whole while it is read (ZeRO,
+    /// stage 3). It changes no bit of any result. All processes read parameters together then, also between steps.
+    pub shards_parameters: bool,
     /// Norm conversion; it changes results by rounding alone.
     pub norm: NormKind,
     /// Placement of updates; it changes no result.
@@ -117,6 +123,7 @@ impl TrainerOptions {
             accumulate: 1,
             ranks: 1,
             group: Group::alone(),
+            shards_parameters: false,
             norm: NormKind::default(),
             placement: Placement::default(),
             precision: Precision::default(),
@@ -153,6 +160,12 @@ impl TrainerOptions {
                 self.ranks
             )));
         }
+        if self.shards_parameters && self.ema.is_some() {
+            return Err(Error::user(
+                "an average of parameters is a whole in every process, so parameters in pieces have none; set ema = 0, or \
+                 shard_parameters = false",
+            ));
+        }
         if !(self.allowed_error.is_finite() && self.allowed_error >= 0.0) {
             let error = self.allowed_error;
             return Err(Error::user(format!(
@@ -168,6 +181,21 @@ impl TrainerOptions {
         self.accumulate > 1 && self.placement == Placement::ForwardFused
     }
 
+    /// How the micro-batches of this process end in a step.
+    pub(crate) fn ending(&self) -> Ending {
+        let dealing = Dealing::of(self.ranks, self.own_groups());
+        let last = dealing.moves.last().into_iter().flatten();
+        let added = |step: &Move| match *step {
+            Move::Add(slot) => Some(slot),
+            Move::Hold(_) => None,
+        };
+        Ending {
+            sums: self.most_batches() > 1,
+            added: last.filter_map(added).collect(),
+            waits: self.ranks > 1 && self.delays_sums(),
+        }
+    }
+
     /// The groups of a step that this process computes.
     pub fn own_groups(&self) -> Range<usize> {
         part(self.ranks, self.group.size(), self.group.rank())
@@ -177,6 +205,16 @@ impl TrainerOptions {
     pub fn own_batches(&self) -> Range<usize> {
         let (groups, each) = (self.own_groups(), self.accumulate / self.ranks);
         groups.start * each..groups.end * each
+    }
+
+    /// The most micro-batches of a step that a process computes.
+    pub(crate) fn most_batches(&self) -> usize {
+        self.ranks.div_ceil(self.group.size()) * (self.accumulate / self.ranks)
+    }
+
+    /// Whether parameters are in pieces, so that all processes run the same programs.
+    pub(crate) fn is_sharded(&self) -> bool {
+        self.shards_parameters && self.group.size() > 1
     }
 
     /// The numbers of the batches of a source that this process computes in the steps after `done` steps, where the
@@ -268,6 +306,7 @@ impl TrainerOptions {
             cost: self.cost,
             budget,
             carrier: Some(carrier.clone()),
+            waits_at_once: false,
         }
     }
 
@@ -300,7 +339,8 @@ impl TrainerOptions {
             layer_decay: self.layer_decay,
             ema: self.ema,
             centred: Centred::new(),
-            ranks: (self.ranks > 1 && !self.delays_sums()).then(|| self.ranks_of_groups()),
+            fills_in: self.is_sharded(),
+            ranks: (self.ranks > 1).then(|| self.ranks_of_groups()),
         }
     }
 }

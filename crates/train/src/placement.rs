@@ -6,8 +6,9 @@
 //! first updates with all, a half, a quarter or an eighth of the gradient bytes; their plans decide.
 
 use crate::beside::states_of;
-use crate::graphs::{Late, StepGraphs};
+use crate::graphs::StepGraphs;
 use crate::options::TrainerOptions;
+use crate::update_graphs::Late;
 use lessen_base::Result;
 use lessen_compile::passes::{Update, updates};
 use lessen_compile::{Placement, Plan, Rates, Target};

@@ -3,17 +3,21 @@
 use crate::beside::{assigned, compile_beside, states_of};
 use crate::carrier::GroupCarrier;
 use crate::dealing::{Dealing, Move};
+use crate::exchanges::Exchanges;
 use crate::function_graph::function_graph;
-use crate::graphs::{Delayed, Late, StepGraphs, another_step, step_graph};
+use crate::graphs::{StepGraphs, another_step};
 use crate::options::{NonFinite, TrainerOptions};
 use crate::placement::Placed;
 use crate::session::pieces::Pieces;
+use crate::step_graph::step_graph;
+use crate::update_graphs::{Delayed, Late};
 use crate::view::ParameterView;
 use lessen_base::{Error, Result, show_size};
 use lessen_compile::{Options, Placement, Plan, Precision};
 use lessen_device::{Backend, Measuring, PlanDevice};
 use lessen_graph::{Graph, Tensor, Type};
 use lessen_nn::{BatchShape, Cx, ParamSpec, UpdateRule};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +29,25 @@ impl StepGraphs {
     /// # Errors
     /// A malformed graph.
     pub fn floor_bytes(&self, device: &(impl PlanDevice + ?Sized), options: &TrainerOptions) -> Result<usize> {
-        device.planned(|backend| self.floor_beside(backend, options, &self.plans_without_budget(backend, options)?))
+        let graphs = self.sharded(true)?;
+        device.planned(|backend| {
+            let plans = graphs.plans_without_budget(backend, options)?;
+            graphs.floor_beside(backend, options, &plans)
+        })
+    }
+
+    /// The graphs of plans: backward gathers parameters in pieces once more, unless a budget has room for what forward
+    /// has gathered.
+    fn within_budget(&self, backend: &dyn Backend, options: &TrainerOptions) -> Result<Cow<'_, StepGraphs>> {
+        let (Some(_), Some(budget)) = (&self.sharding, options.budget) else {
+            return self.sharded(true);
+        };
+        let kept = self.sharded(false)?;
+        let floor = kept.floor_beside(backend, options, &kept.plans_without_budget(backend, options)?)?;
+        match floor <= budget {
+            true => Ok(kept),
+            false => self.sharded(true),
+        }
     }
 
     fn floor_beside(&self, backend: &dyn Backend, options: &TrainerOptions, plans: &[Plan]) -> Result<usize> {
@@ -78,6 +100,13 @@ impl StepGraphs {
         all.values().map(|ty| ty.bytes()).sum()
     }
 
+    /// Bytes of the gradients of a step that is cut into groups.
+    fn gradient_bytes(&self, options: &TrainerOptions) -> usize {
+        let rule = options.update_rule();
+        let trained = self.params.iter().filter(|param| rule.trains(param));
+        trained.map(|param| Type::f32(&param.shape).bytes()).sum()
+    }
+
     /// Measures the operations of all graphs on a device, so that later plans go by these times. It changes no bit of
     /// any result.
     ///
@@ -99,13 +128,14 @@ impl StepGraphs {
             &options.group,
             options.ranks_of_groups(),
             rule.states_in_pieces(&self.params),
+            self.sharding.clone().map(|sharding| (sharding, self.carrier.clone())),
         )
     }
 
     /// All graphs: the step, the graphs of its delayed updates and of groups, the update, the functions.
     fn graphs(&self) -> impl Iterator<Item = &Graph> {
         let beside = self.delayed.iter().flat_map(Delayed::all);
-        let steps = std::iter::once(&self.step).chain(beside);
+        let steps = std::iter::once(&self.step).chain(beside).chain(&self.last);
         let groups = self.groups.iter().flatten();
         steps.chain(groups).chain(&self.apply).chain(&self.functions)
     }
@@ -128,6 +158,9 @@ pub struct StepPlans {
     pub delayed: Option<Delayed<Plan>>,
     /// Batch layout of `step`, if the trainer gets steps for several.
     pub shape: Option<BatchShape>,
+    /// With groups of micro-batches, where this process computes several: the plan of the last one, which ends in the
+    /// sum over all processes and the update.
+    pub(crate) last: Option<Plan>,
     /// With accumulation: the plan of the update, which runs after the last micro-batch.
     pub apply: Option<Plan>,
     /// With groups of micro-batches: for each slot, the plan that holds the sums of gradients there, and the one that
@@ -145,6 +178,10 @@ pub struct StepPlans {
     pub states: Vec<(String, Type)>,
     /// States that are zero between steps: the sums of gradients.
     pub(crate) gradient_sums: Vec<String>,
+    /// States that a micro-batch assigns beside the sums of gradients, which are restored when a later one fails. None
+    /// without accumulation.
+    pub(crate) carried: Vec<String>,
+    accumulates: bool,
     pub(crate) view: ParameterView,
     pub(crate) late: Late,
     pub(crate) carrier: Arc<GroupCarrier>,
@@ -157,6 +194,7 @@ pub struct StepPlans {
     /// Learning rates that a step takes.
     rates: usize,
     state_bytes: usize,
+    gradient_bytes: usize,
     /// Time of the choice of placements.
     choosing: Duration,
     /// Least bytes of the arena.
@@ -174,11 +212,16 @@ impl StepPlans {
         options: &TrainerOptions,
         graphs: &StepGraphs,
     ) -> Result<StepPlans> {
-        let Placed {
-            graphs,
-            mut plans,
-            choosing,
-        } = device.planned(|backend| graphs.placed(backend, options))?;
+        let (graphs, (mut plans, choosing)) = device.planned(|backend| {
+            let graphs = graphs.within_budget(backend, options)?;
+            let Placed {
+                graphs: placed,
+                plans,
+                choosing,
+            } = graphs.placed(backend, options)?;
+            Ok((placed.into_owned(), (plans, choosing)))
+        })?;
+        let graphs = &graphs;
         let functions = plans.split_off(plans.len() - graphs.functions.len());
         let apply = if graphs.apply.is_some() { plans.pop() } else { None };
         let mut steps = plans.into_iter();
@@ -189,12 +232,14 @@ impl StepPlans {
             Ok(Delayed { first, flush })
         });
         let delayed = beside.transpose()?;
+        let last = graphs.last.as_ref().map(|_| next()).transpose()?;
         let groups = graphs.groups.iter().map(|_| Ok([next()?, next()?]));
         let groups = groups.collect::<Result<_>>()?;
         Ok(StepPlans {
             step,
             delayed,
             shape: graphs.shape,
+            last,
             apply,
             groups,
             dealing: Dealing::of(options.ranks, options.own_groups()),
@@ -203,6 +248,8 @@ impl StepPlans {
             params: graphs.params.clone(),
             states: graphs.states.clone(),
             gradient_sums: graphs.gradient_sums.clone(),
+            carried: graphs.carried.clone(),
+            accumulates: options.accumulate > 1,
             view: graphs.view.clone(),
             late: graphs.late.clone(),
             carrier: graphs.carrier.clone(),
@@ -213,15 +260,28 @@ impl StepPlans {
             precision: options.precision,
             rates: 1 + options.groups.len(),
             state_bytes: graphs.state_bytes(),
+            gradient_bytes: graphs.gradient_bytes(options),
             choosing,
             room: 0,
         })
     }
 
+    /// The exchanges of a step of this process.
+    ///
+    /// # Errors
+    /// A compiler that orders the exchanges of a training in two ways.
+    pub(crate) fn exchanges(&self) -> Result<Exchanges> {
+        let all = Exchanges::of(std::iter::once(&self.step).chain(&self.last));
+        if self.ends_in_batch() && self.apply.is_some() {
+            all.check_end(&Exchanges::of(&self.apply))?;
+        }
+        Ok(all)
+    }
+
     /// All plans, the step's first.
     pub fn plans(&self) -> impl Iterator<Item = &Plan> {
         let beside = self.delayed.iter().flat_map(Delayed::all);
-        let steps = std::iter::once(&self.step).chain(beside);
+        let steps = std::iter::once(&self.step).chain(beside).chain(&self.last);
         let groups = self.groups.iter().flatten();
         steps.chain(groups).chain(&self.apply).chain(&self.functions)
     }
@@ -256,12 +316,17 @@ impl StepPlans {
         options: &TrainerOptions,
         loss: impl Fn(Cx) -> Tensor,
     ) -> Result<Vec<Plan>> {
-        let traced = step_graph(options, &options.update_rule(), Some(self.view.centred()), loss)?;
+        let mut traced = step_graph(options, &options.update_rule(), Some(self.view.centred()), loss)?;
+        let last = traced.last.take();
         let (step, delayed) = another_step(options, &options.update_rule(), traced, &self.late)?;
         let first = delayed.map(|delayed| delayed.first);
-        let graphs = std::iter::once(step).chain(first);
+        let graphs = std::iter::once(step).chain(first).chain(last);
+        let graphs = graphs.map(|graph| self.sharded(graph)).collect::<Result<Vec<_>>>()?;
         let options = options.of_plans(options.budget, &self.carrier);
-        device.planned(|backend| graphs.map(|graph| self.another(backend, &graph, &options)).collect())
+        device.planned(|backend| {
+            let plans = graphs.iter().map(|graph| self.another(backend, graph, &options));
+            plans.collect()
+        })
     }
 
     /// Plan that [`Session::function`](crate::Session::function) would make beside these plans.
@@ -273,12 +338,21 @@ impl StepPlans {
         device: &(impl PlanDevice + ?Sized),
         trace: impl Fn(Cx) -> Vec<(N, Tensor)>,
     ) -> Result<Plan> {
-        let graph = function_graph(&self.params, &self.view, trace)?;
+        let graph = self.sharded(function_graph(&self.params, &self.view, trace)?)?;
         let options = Options {
             precision: self.precision,
+            carrier: Some(self.carrier.clone()),
             ..Options::default()
         };
         device.planned(|backend| self.another(backend, &graph, &options))
+    }
+
+    /// A graph that gathers parameters of which this process has a piece.
+    fn sharded(&self, graph: Graph) -> Result<Graph> {
+        match self.pieces.params() {
+            Some((sharding, _)) => sharding.sharded(&graph),
+            None => Ok(graph),
+        }
     }
 
     fn another(&self, backend: &dyn Backend, graph: &Graph, options: &Options) -> Result<Plan> {
@@ -318,7 +392,7 @@ impl StepPlans {
     /// Refuses options that the plans were not made with.
     pub(crate) fn check_options(&self, options: &TrainerOptions) -> Result<()> {
         options.check()?;
-        let is_same = self.gradient_sums.is_empty() == (options.accumulate == 1)
+        let is_same = self.accumulates == (options.accumulate > 1)
             && self.dealing == Dealing::of(options.ranks, options.own_groups())
             && self.rates == 1 + options.groups.len()
             && self.skips == (options.non_finite == NonFinite::Skip);
@@ -332,10 +406,9 @@ impl StepPlans {
         }
     }
 
-    /// Bytes of the sums of gradients, which processes add up.
+    /// Bytes of the gradients that processes add up.
     pub fn gradient_bytes(&self) -> usize {
-        let sums = self.states.iter().filter(|(name, _)| self.gradient_sums.contains(name));
-        sums.map(|(_, ty)| ty.bytes()).sum()
+        self.gradient_bytes
     }
 
     /// Bytes that the exchange with other processes takes for a moment: of gradients, or of a state for a checkpoint;
@@ -348,34 +421,42 @@ impl StepPlans {
         gradients.max(self.pieces.bytes_to_give())
     }
 
+    /// Whether the last micro-batch of this process ends in the update.
+    fn ends_in_batch(&self) -> bool {
+        self.dealing.ranks > 1
+    }
+
     /// Estimated seconds of what this process computes of a step with `batches` micro-batches of its own: these, the
     /// sums of its groups, and the update.
     pub fn estimated_seconds(&self, batches: usize) -> f64 {
         let seconds = |plan: &Plan| plan.estimated_seconds();
-        let moves = self.dealing.moves.iter().flatten().map(|step| match *step {
-            Move::Hold(slot) => seconds(&self.groups[slot][0]),
-            Move::Add(slot) => seconds(&self.groups[slot][1]),
-        });
-        batches as f64 * seconds(&self.step) + moves.sum::<f64>() + self.apply.as_ref().map_or(0.0, seconds)
+        let ended = usize::from(self.ends_in_batch());
+        let moves = self
+            .dealing
+            .moves
+            .iter()
+            .rev()
+            .skip(ended)
+            .flatten()
+            .map(|step| match *step {
+                Move::Hold(slot) => seconds(&self.groups[slot][0]),
+                Move::Add(slot) => seconds(&self.groups[slot][1]),
+            });
+        let last = if self.ends_in_batch() {
+            self.last
+                .as_ref()
+                .map_or(0.0, |last| seconds(last) - seconds(&self.step))
+        } else {
+            self.apply.as_ref().map_or(0.0, seconds)
+        };
+        batches as f64 * seconds(&self.step) + moves.sum::<f64>() + last
     }
 
     /// Bytes that a step copies to the host before its first micro-batch: states that each micro-batch assigns, such as
     /// statistics of batch normalization. None without accumulation.
     pub fn carried_bytes(&self) -> usize {
-        let carried = self.carried();
-        let states = states_of(self.step.graph()).filter(|(name, _)| carried.iter().any(|own| own == name));
+        let states = states_of(self.step.graph()).filter(|(name, _)| self.carried.iter().any(|own| own == name));
         states.map(|(_, ty)| ty.bytes()).sum()
-    }
-
-    /// States that a micro-batch assigns beside the sums of gradients, which are restored when a later one fails. None
-    /// without accumulation.
-    pub(crate) fn carried(&self) -> Vec<String> {
-        if self.gradient_sums.is_empty() {
-            return Vec::new();
-        }
-        let batch = self.delayed.as_ref().map_or(&self.step, |delayed| &delayed.first);
-        let is_carried = |name: &&str| !self.gradient_sums.iter().any(|sum| sum == name);
-        assigned(batch.graph()).filter(is_carried).map(String::from).collect()
     }
 
     /// Time of compilation and of the choice of placements.

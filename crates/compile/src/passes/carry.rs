@@ -1,6 +1,7 @@
 //! Operations of several ranks as a begin and an end, between which the program computes.
 
-use std::collections::{HashSet, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
@@ -12,12 +13,12 @@ const UNDER_WAY: usize = 2;
 
 /// Replaces each operation of several ranks by one that begins it, where its inputs are there, and one that ends it,
 /// just before its result is read or a third one begins. Tokens keep all of them in one order, which is the same on all
-/// ranks.
+/// ranks: an operation that needs the result of another one comes after the one that follows that, so that its messages
+/// need not wait for those before.
 ///
 /// # Errors
 /// Such an operation without a carrier, or of another dtype than `f32`.
 pub fn carry(graph: &Graph, carrier: Option<&Arc<dyn Carrier>>) -> Result<Graph> {
-    let is_of_several = |node: &Node| node.op.ranks().is_some_and(|ranks| ranks.count > 1);
     let Some(first) = graph.nodes.iter().find(|node| is_of_several(node)) else {
         return Ok(graph.clone());
     };
@@ -33,7 +34,8 @@ pub fn carry(graph: &Graph, carrier: Option<&Arc<dyn Carrier>>) -> Result<Graph>
         results: HashSet::new(),
         token: None,
     };
-    for (number, node) in graph.nodes.iter().enumerate() {
+    for number in in_order(graph, &of_several(graph)) {
+        let node = &graph.nodes[number];
         carrying.rewriter.stage = node.stage;
         carrying.end_before(node.phase);
         carrying.end_for(&node.inputs);
@@ -57,6 +59,116 @@ pub fn carry(graph: &Graph, carrier: Option<&Arc<dyn Carrier>>) -> Result<Graph>
         carrying.end_first();
     }
     Ok(carrying.rewriter.finish())
+}
+
+/// Whether an operation is of several ranks.
+fn is_of_several(node: &Node) -> bool {
+    node.op.ranks().is_some_and(|ranks| ranks.count > 1)
+}
+
+/// What a node depends on.
+#[derive(Clone, Copy, Default)]
+struct Depends {
+    /// How often an update with operations of several ranks comes before forward and backward, on a way to the node.
+    updates: usize,
+    /// The number of the last node of forward and backward.
+    at: usize,
+    /// The place of the last operation of several ranks in the same update.
+    in_update: Option<usize>,
+    /// The place of the last such operation in forward and backward.
+    in_pass: Option<usize>,
+}
+
+impl Depends {
+    fn of(node: &Node, number: usize, read: impl Iterator<Item = Depends> + Clone) -> Depends {
+        let is_update = node.phase == Phase::Update;
+        let after = |own: &Depends| own.updates + usize::from(!is_update && own.in_update.is_some());
+        let updates = read.clone().map(|own| after(&own)).max().unwrap_or(0);
+        let same = read.clone().filter(|own| is_update && own.updates == updates);
+        Depends {
+            updates,
+            at: if is_update {
+                read.clone().map(|own| own.at).max().unwrap_or(0)
+            } else {
+                number
+            },
+            in_update: same.filter_map(|own| own.in_update).max(),
+            in_pass: read.filter_map(|own| own.in_pass).max(),
+        }
+    }
+}
+
+/// The place after an operation, or after all those that depend on none.
+fn next_place(before: Option<usize>, independent: &mut usize) -> usize {
+    match before {
+        Some(before) => before + 1,
+        None => {
+            *independent += 1;
+            *independent - 1
+        }
+    }
+}
+
+/// The operations of several ranks in the order in which they begin. Those of updates come among those of forward and
+/// backward as soon as what they read is there, in an order of their own that does not depend on when that is.
+fn of_several(graph: &Graph) -> Vec<usize> {
+    let mut all: Vec<Depends> = Vec::with_capacity(graph.nodes.len());
+    let (mut updates, mut passes) = (Vec::new(), Vec::new());
+    let (mut of_updates, mut of_passes): (BTreeMap<usize, usize>, usize) = (BTreeMap::new(), 0);
+    for (number, node) in graph.nodes.iter().enumerate() {
+        let producers = node.inputs.iter().filter_map(|v| graph.producer(*v));
+        let mut own = Depends::of(node, number, producers.map(|id| all[id.index()]));
+        if is_of_several(node) && node.phase == Phase::Update {
+            let place = next_place(own.in_update, of_updates.entry(own.updates).or_default());
+            updates.push(((own.updates, place, own.in_update.is_some(), number), own.at));
+            own.in_update = Some(place);
+        } else if is_of_several(node) {
+            let place = next_place(own.in_pass, &mut of_passes);
+            passes.push((place, own.in_pass.is_some(), number));
+            own.in_pass = Some(place);
+        }
+        all.push(own);
+    }
+    updates.sort_unstable();
+    passes.sort_unstable();
+    let (mut updates, mut latest) = (updates.into_iter().peekable(), 0);
+    let mut order = Vec::new();
+    for (.., other) in passes {
+        while let Some(((.., number), at)) = updates.next_if(|(_, at)| latest.max(*at) < other) {
+            latest = latest.max(at);
+            order.push(number);
+        }
+        order.push(other);
+    }
+    order.extend(updates.map(|((.., number), _)| number));
+    order
+}
+
+/// The nodes of a graph in the order of their numbers, as far as these operations follow each other.
+fn in_order(graph: &Graph, operations: &[usize]) -> Vec<usize> {
+    let mut waits = vec![0; graph.nodes.len()];
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); graph.nodes.len()];
+    let edges = graph.nodes.iter().enumerate().flat_map(|(number, node)| {
+        let producers = node.inputs.iter().filter_map(|v| graph.producer(*v));
+        producers.map(move |id| (id.index(), number))
+    });
+    for (from, to) in edges.chain(operations.windows(2).map(|pair| (pair[0], pair[1]))) {
+        waits[to] += 1;
+        next[from].push(to);
+    }
+    let ready = (0..waits.len()).filter(|number| waits[*number] == 0);
+    let mut ready: BinaryHeap<Reverse<usize>> = ready.map(Reverse).collect();
+    let mut order = Vec::with_capacity(waits.len());
+    while let Some(Reverse(number)) = ready.pop() {
+        order.push(number);
+        for &to in &next[number] {
+            waits[to] -= 1;
+            if waits[to] == 0 {
+                ready.push(Reverse(to));
+            }
+        }
+    }
+    order
 }
 
 struct Carrying<'a> {
@@ -104,9 +216,10 @@ impl<'a> Carrying<'a> {
         self.token = ended.last().copied();
     }
 
-    /// Ends the operations of other phases.
+    /// Ends the operations of forward before backward begins, whose values are told from those of forward.
     fn end_before(&mut self, phase: Phase) {
-        while self.under_way.front().is_some_and(|(node, _)| node.phase != phase) {
+        let is_over = |node: &Node| node.phase == Phase::Forward && phase == Phase::Backward;
+        while self.under_way.iter().any(|(node, _)| is_over(node)) {
             self.end_first();
         }
     }

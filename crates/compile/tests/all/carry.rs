@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use lessen_compile::passes::carry;
-use lessen_graph::{Carrier, DType, Graph, Op, Ranks, Trace, all_reduce};
+use lessen_compile::{Options, compile};
+use lessen_cpu::CpuTarget;
+use lessen_graph::{Begun, Carrier, DType, Ended, Graph, NodeId, Op, Phase, Ranks, Trace, Type};
+use lessen_graph::{all_gather, all_reduce, reduce_scatter};
 
 #[derive(Debug)]
 struct Silent;
@@ -12,6 +15,20 @@ impl Carrier for Silent {
     fn begin(&self, _: usize, _: &dyn Op, _: &[&[f32]]) {}
 
     fn end(&self, _: usize, _: &dyn Op, _: &[&[f32]], _: &mut [f32]) {}
+}
+
+/// A carrier whose exchanges take so many seconds.
+#[derive(Debug)]
+struct Slow(f64);
+
+impl Carrier for Slow {
+    fn begin(&self, _: usize, _: &dyn Op, _: &[&[f32]]) {}
+
+    fn end(&self, _: usize, _: &dyn Op, _: &[&[f32]], _: &mut [f32]) {}
+
+    fn seconds(&self, _: &dyn Op, _: &[Type], _: &Type) -> f64 {
+        self.0
+    }
 }
 
 /// Four sums, of which the second is read early.
@@ -65,6 +82,91 @@ fn a_third_sum_waits_for_the_first_one() {
         names.join(" "),
         "unary begin unary begin unary end begin end binary end binary"
     );
+}
+
+/// A gradient is scattered, its piece is halved and gathered, for three parameters.
+fn updates(ranks: Ranks) -> Graph {
+    let trace = Trace::new();
+    let gradients: Vec<_> = (0..3)
+        .map(|i| trace.input(&format!("x{i}"), DType::F32, &[4]).exp())
+        .collect();
+    trace.in_phase(Phase::Update, || {
+        let pieces: Vec<_> = gradients.iter().map(|sum| reduce_scatter(&[*sum], ranks, 1)).collect();
+        for (i, piece) in pieces.into_iter().enumerate() {
+            trace.output(&format!("y{i}"), all_gather(piece * 0.5, &[4], ranks, 1));
+        }
+    });
+    trace.finish()
+}
+
+#[test]
+fn a_piece_is_gathered_after_the_messages_of_the_next_one_have_begun() {
+    let carrier: Arc<dyn Carrier> = Arc::new(Silent);
+    for rank in 0..2 {
+        let ranks = Ranks {
+            rank,
+            count: 2,
+            leaves: 2,
+        };
+        let carried = carry(&updates(ranks), Some(&carrier)).unwrap();
+        let of_several = carried.nodes.iter().filter_map(|node| {
+            let ended = node.op.downcast_ref::<Ended>().map(|ended| (")", ended.0.op.name()));
+            let begun = node.op.downcast_ref::<Begun>().map(|begun| ("(", begun.op.name()));
+            let (part, name) = ended.or(begun)?;
+            Some(format!("{part}{}", &name[..1]))
+        });
+        let all: Vec<String> = of_several.collect();
+        assert_eq!(all.join(" "), "(r (r )r (a )r (r )a (a )r (a )a )a", "rank {rank}");
+    }
+}
+
+/// Whether the sum ends after the products that do not need it, where its exchange takes so many seconds.
+fn ends_late(seconds: f64, waits_at_once: bool) -> (bool, f64) {
+    let trace = Trace::new();
+    let ranks = Ranks {
+        rank: 0,
+        count: 2,
+        leaves: 2,
+    };
+    let (w, x) = (
+        trace.state("w", DType::F32, &[64, 64]),
+        trace.input("x", DType::F32, &[64, 64]),
+    );
+    let early = x.exp();
+    let mut y = x;
+    trace.in_phase(Phase::Update, || {
+        let sum = all_reduce(&[early], ranks);
+        trace.assign(w, w - sum);
+    });
+    for _ in 0..3 {
+        y = y.matmul(x);
+    }
+    trace.output("y", y);
+    let options = Options {
+        carrier: Some(Arc::new(Slow(seconds))),
+        waits_at_once,
+        ..Options::default()
+    };
+    let plan = compile(&trace.finish(), &options, &CpuTarget { threads: 1 }).unwrap();
+    let nodes: Vec<_> = plan.steps().iter().flat_map(|step| &step.nodes).collect();
+    let place = |is: fn(&str) -> bool| {
+        let of = |id: &&NodeId| is(plan.graph().nodes[id.index()].op.name());
+        nodes.iter().rposition(of).unwrap()
+    };
+    let is_late = place(|name| name == "end") > place(|name| name == "matmul" || name == "contraction");
+    (is_late, plan.estimated_seconds())
+}
+
+#[test]
+fn a_program_computes_while_messages_are_under_way_and_counts_what_it_waits() {
+    let (is_late, free) = ends_late(0.0, false);
+    assert!(!is_late, "what has arrived is read at once");
+    let (is_late, slow) = ends_late(1.0, false);
+    assert!(is_late);
+    let (is_late, at_once) = ends_late(1.0, true);
+    assert!(!is_late);
+    assert!((slow - 1.0).abs() < 1e-3 && slow > 1.0, "{slow} s");
+    assert!((at_once - 1.0 - free).abs() < 1e-6, "{at_once} s, {free} s");
 }
 
 #[test]

@@ -267,6 +267,7 @@ fn structure(r: &mut Prng) -> Vec<Case> {
                 leaves: 3,
                 block: 2,
                 shape: vec![2, 3, 4],
+                turn: 0,
             },
             &[&Array::f32(&[24], x.data.clone())],
             Twice,

@@ -269,10 +269,10 @@ impl Forecast {
 }
 
 /// The process that computes most groups.
-fn busiest(task: &CheckedTask, Sharing { processes, .. }: Sharing) -> Group {
+fn busiest(task: &CheckedTask, Sharing { processes, network }: Sharing) -> Group {
     let ranks = task.config().train.ranks.max(1);
     let most = (0..processes).max_by_key(|rank| part(ranks, processes, *rank).len());
-    Group::planned(most.unwrap_or(0), processes)
+    Group::planned(most.unwrap_or(0), processes, network)
 }
 
 /// The tasks of all training phases.

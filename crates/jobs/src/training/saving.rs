@@ -60,7 +60,7 @@ impl Run {
         manifest.inputs = self.inputs.clone();
         (manifest.waiting, manifest.stopped) = (self.waiting, self.stopped);
         (manifest.without_optimizer, manifest.optimizer_since) = (!optimizer, self.optimizer_since);
-        self.trainer.begin_giving(dtype, optimizer);
+        self.trainer.begin_giving(dtype, optimizer)?;
         let saved = self.folder.checkpoints().save(manifest, train.keep, |aside| {
             self.phase.task.save(aside, &mut self.trainer, &self.reader)?;
             self.trainer.save_state(&aside.join(STATE), dtype, optimizer)
@@ -74,9 +74,9 @@ impl Run {
     ///
     /// # Errors
     /// A process that does not answer.
-    pub(super) fn share_checkpoint(&self) -> Result<()> {
+    pub(super) fn share_checkpoint(&mut self) -> Result<()> {
         let train = &self.phase.task.config().train;
-        self.trainer.begin_giving(train.save_dtype, train.save_optimizer);
+        self.trainer.begin_giving(train.save_dtype, train.save_optimizer)?;
         self.trainer.end_giving()
     }
 

@@ -25,9 +25,10 @@ use lessen_task::wording::{counted, report, some_of, tell};
 use std::path::{Path, PathBuf};
 
 /// Settings that may change when a run is resumed: they change no parameter, or only parameters of later steps.
-const FREE: [&str; 27] = [
+const FREE: [&str; 28] = [
     "run.budget",
     "run.cost",
+    "train.shard_parameters",
     "train.steps",
     "train.epochs",
     "train.lr",

@@ -9,6 +9,7 @@ pub mod onnx;
 pub mod onnxruntime;
 pub mod predict;
 pub mod roofline;
+pub mod shared;
 pub mod step;
 mod step_cases;
 pub mod update;

@@ -117,6 +117,32 @@ fn a_training_writes_the_same_bytes_on_any_number_of_processes() {
         "train.ema=0.9",
     ];
     check_same_bytes(&launcher, dir, &[&adder[..], &dropout, &accumulated].concat());
+    // Parameters that are large enough to be cut, in pieces, and updates that wait.
+    let pieces = [
+        "--set",
+        "model.width=128",
+        "--set",
+        "train.shard_parameters=true",
+        "--set",
+        "optimizer.placement=forward-fused",
+    ];
+    check_same_bytes(&launcher, dir, &[&adder[..], &dropout, &pieces].concat());
+    let (recipe, titles) = (classifier(dir, "encoder", ""), titles(dir));
+    let unpadded = [
+        "--set",
+        "train.tokens=64",
+        "--set",
+        "train.accumulate=3",
+        "--set",
+        "model.dropout=0.1",
+        "--set",
+        "train.eval_every=3",
+    ];
+    check_same_bytes(
+        &launcher,
+        dir,
+        &[&train_on(&recipe, &titles, &base)[..], &unpadded].concat(),
+    );
     let bars = bars(dir);
     let images = [
         "train",

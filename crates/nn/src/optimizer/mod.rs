@@ -2,7 +2,8 @@
 //!
 //! A training step is one graph, made with [`update`]. With gradient accumulation it is two: [`accumulate`] makes the
 //! graph that runs for every micro-batch, [`apply`] the graph that runs after the last micro-batch. Between groups of
-//! micro-batches, whose sums are added by a tree, [`hold`] and [`add_held`] run. All states start at zero.
+//! micro-batches, whose sums are added by a tree, [`hold`] and [`add_held`] run; the last micro-batch of a process ends
+//! in the sum over all ranks and the update, made with [`conclude`]. All states start at zero.
 
 mod adafactor;
 mod algorithm;
@@ -11,6 +12,7 @@ mod centring;
 mod changed;
 mod check;
 mod config;
+mod ending;
 mod held;
 mod rule;
 mod shared;
@@ -18,11 +20,14 @@ mod shared;
 pub use algorithm::{Algorithm, ParamUpdate, UpdateAlgorithm};
 pub use centring::{less_means, mean_along};
 pub use config::{AdamSettings, OptimizerConfig};
+pub use ending::{Ending, apply, closing, conclude, update_waiting};
 pub use held::{add_held, hold};
 pub use rule::{Centred, Joined, ParamGroup, UpdateRule};
 pub use shared::StateInPieces;
 
-use lessen_graph::ops::clip::{clip_coefficient, global_norm};
+use std::collections::HashSet;
+
+use lessen_graph::ops::clip::clip_coefficient;
 use lessen_graph::{DType, Phase, Tensor};
 
 use self::algorithms::update_one;
@@ -61,7 +66,11 @@ pub fn update(cx: Cx, loss: Tensor, rule: &UpdateRule) -> Update {
         factor,
         piece: None,
     });
-    update_with(cx, (targets.collect(), gradients), Some(loss), rule)
+    let (targets, finite) = (
+        targets.collect(),
+        rule.skips_non_finite.then(|| is_finite(loss.reshape(&[]))),
+    );
+    update_with(cx, (targets, gradients), finite, rule)
 }
 
 /// Adds the gradients of one micro-batch to the states [`gradient_sum_of`](crate::names::gradient_sum_of) the
@@ -78,6 +87,7 @@ pub fn accumulate(cx: Cx, loss: Tensor, rule: &UpdateRule) -> Vec<StateSpec> {
     let params = trained(cx, rule);
     let share = cx.reserved_input(SHARE, DType::F32, &[]).cast(loss.dtype());
     let gradients = (loss * share).grad(&tensors(cx, &params));
+    let gradients = filled_in(share, gradients, rule);
     let states: Vec<StateSpec> = params.iter().map(|(param, _)| rule.gradient_state(param)).collect();
     cx.trace().in_phase(Phase::Update, || {
         for (state, gradient) in states.iter().zip(gradients) {
@@ -86,71 +96,6 @@ pub fn accumulate(cx: Cx, loss: Tensor, rule: &UpdateRule) -> Vec<StateSpec> {
         }
     });
     states
-}
-
-/// Adds the update from the gradients that [`accumulate`] has summed, and resets them to zero. Where the rule has
-/// several ranks, their sums are added up, and each rank updates its piece of large parameters.
-///
-/// `params` are the parameters of the accumulating graph; this graph declares the trained ones again. Data inputs and
-/// states are the same as in [`update`].
-pub fn apply(cx: Cx, params: &[ParamSpec], rule: &UpdateRule) -> Update {
-    let targets = targets(cx, params, rule);
-    let gradients = cx.trace().in_phase(Phase::Update, || {
-        let sums = shared::sums(cx, &targets, rule);
-        for sum in sums.iter().filter_map(|sums| sums.last()) {
-            cx.trace().assign(*sum, sum.full_like(0.0));
-        }
-        shared::gradients(&targets, &sums, rule)
-    });
-    update_with(cx, (targets, gradients), None, rule)
-}
-
-/// The parameters that are trained, declared again, with the pieces of them that this rank updates.
-fn targets(cx: Cx, params: &[ParamSpec], rule: &UpdateRule) -> Vec<Target> {
-    let declared = rule.trained(params.to_vec()).into_iter().map(|(param, factor)| Target {
-        piece: rule.piece_of(&param),
-        param: ParamSpec {
-            value: cx.param(&param.name, &param.shape, param.init).id(),
-            ..param
-        },
-        factor,
-    });
-    declared.collect()
-}
-
-/// What [`apply`] does before an update that waits for the next step: it adds up the sums of all ranks, and computes
-/// their norm, and whether that is finite, where the rule needs them.
-pub fn closing(cx: Cx, params: &[ParamSpec], rule: &UpdateRule) -> Update {
-    let states = Vec::new();
-    let (mut gradient_norm, mut finite) = (None, None);
-    cx.trace().in_phase(Phase::Update, || {
-        let trained = rule.trained(params.to_vec()).into_iter();
-        let whole = trained.map(|(param, factor)| Target {
-            param,
-            factor,
-            piece: None,
-        });
-        let whole: Vec<Target> = whole.collect();
-        let own = shared::sums(cx, &whole, rule);
-        let sums = shared::gradients(&whole, &own, rule);
-        for (own, sum) in own.iter().zip(&sums).filter(|_| rule.is_shared()) {
-            own.last().into_iter().for_each(|own| cx.trace().assign(*own, *sum));
-        }
-        if rule.clip_norm.is_some() || rule.skips_non_finite {
-            let centred = |(target, sum): (&Target, Tensor)| {
-                let axes = rule.centred.get(&target.param.name);
-                axes.map_or(sum, |axes| less_means(sum, axes))
-            };
-            let norm = global_norm(&whole.iter().zip(sums).map(centred).collect::<Vec<_>>());
-            gradient_norm = rule.clip_norm.map(|_| norm);
-            finite = rule.skips_non_finite.then(|| is_finite(norm));
-        }
-    });
-    Update {
-        states,
-        gradient_norm,
-        finite,
-    }
 }
 
 /// The parameters that are trained, each with a factor of its learning rate.
@@ -169,6 +114,13 @@ const NOTHING_TRAINED: &str =
 
 fn tensors(cx: Cx, params: &[(ParamSpec, f64)]) -> Vec<Tensor> {
     params.iter().map(|(param, _)| cx.trace().tensor(param.value)).collect()
+}
+
+/// Gradients of a micro-batch with this share, which are zeros where it stands for none.
+fn filled_in(share: Tensor, gradients: Vec<Tensor>, rule: &UpdateRule) -> Vec<Tensor> {
+    let is_there = rule.fills_in.then(|| share.ne(share.scalar_like(0.0)));
+    let own = |gradient: Tensor| is_there.map_or(gradient, |there| there.select(gradient, gradient.full_like(0.0)));
+    gradients.into_iter().map(own).collect()
 }
 
 /// Whether a scalar is neither infinite nor no number.
@@ -191,24 +143,25 @@ pub fn kept_unless(finite: Option<Tensor>, old: Tensor, new: Tensor) -> Tensor {
     finite.map_or(new, |finite| finite.select(new, old))
 }
 
+/// The update by these gradients; with `finite`, where that holds and the norm of the gradients is finite.
 #[track_caller]
 fn update_with(
     cx: Cx,
     (targets, mut gradients): (Vec<Target>, Vec<Tensor>),
-    loss: Option<Tensor>,
+    finite: Option<Tensor>,
     rule: &UpdateRule,
 ) -> Update {
     let trace = cx.trace();
     trace.in_phase(Phase::Update, || {
         let axes = |target: &Target| rule.centred.get(&target.param.name);
         for (target, gradient) in targets.iter().zip(&mut gradients) {
-            *gradient = axes(target).map_or(*gradient, |axes| less_means(*gradient, axes));
+            *gradient = axes(target).map_or(*gradient, |axes| target.less_means(*gradient, axes));
         }
         let needs_norm = rule.clip_norm.is_some() || rule.skips_non_finite;
         let norm = needs_norm.then(|| shared::norm(&targets, &gradients, rule));
         let finite = norm.filter(|_| rule.skips_non_finite).map(|norm| {
-            let finite = is_finite(norm);
-            loss.map_or(finite, |loss| finite.and(is_finite(loss.reshape(&[]))))
+            let of_norm = is_finite(norm);
+            finite.map_or(of_norm, |finite| of_norm.and(finite))
         });
         let gradient_norm = rule.clip_norm.zip(norm).map(|(most, norm)| {
             let factor = clip_coefficient(norm, most);
@@ -216,16 +169,27 @@ fn update_with(
             norm
         });
         let mut changed = Changed::default();
+        // Pieces are chosen before they are gathered.
+        let mut gathered = HashSet::new();
         for (target, gradient) in targets.iter().zip(gradients) {
             let new = update_one(cx, target, gradient, rule, &mut changed);
-            let new = axes(target).map_or(new, |axes| less_means(new, axes));
-            let new = target.gathered(new, rule);
+            let new = axes(target).map_or(new, |axes| target.less_means(new, axes));
+            let new = match target.piece {
+                Some(_) => {
+                    let old = trace.tensor(target.updated(cx).value);
+                    let new = target.gathered(kept_unless(finite, old, new), rule);
+                    gathered.insert(target.param.value);
+                    new
+                }
+                None => new,
+            };
             changed.values.push((target.whole(cx), new));
             if let Some(decay) = rule.ema {
                 average(cx, &target.param, new, decay, rule, &mut changed);
             }
         }
         for (old, new) in changed.values {
+            let finite = finite.filter(|_| !gathered.contains(&old.id()));
             trace.assign(old, kept_unless(finite, old, new));
         }
         let states = changed.states;

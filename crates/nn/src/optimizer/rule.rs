@@ -92,6 +92,8 @@ pub struct UpdateRule {
     /// are projected, and they are recentred after the update: gradients and parameters equal LayerNorm's up to a mean,
     /// on which nothing depends.
     pub centred: Centred,
+    /// Whether a micro-batch of the share 0 stands for none: its gradient is zero, whatever its numbers are.
+    pub fills_in: bool,
     /// The ranks that share the update of accumulated gradients, and the groups of micro-batches that they add up; none
     /// for one group.
     pub ranks: Option<Ranks>,
@@ -115,6 +117,7 @@ impl UpdateRule {
             ema: None,
             skips_non_finite: false,
             centred: Centred::new(),
+            fills_in: false,
             ranks: None,
         }
     }

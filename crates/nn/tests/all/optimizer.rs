@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::support::{Arrays, assert_close};
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly, verify};
-use lessen_nn::{Cx, Init, OptimizerConfig, StateSpec, UpdateRule, optimizer};
+use lessen_nn::optimizer::{self, Ending};
+use lessen_nn::{Cx, Init, OptimizerConfig, StateSpec, UpdateRule};
 
 /// Mean cross entropy of `x W + b` with `x` of `[rows, 3]` and two classes.
 fn loss(cx: Cx, rows: usize) -> lessen_graph::Tensor {
@@ -219,7 +220,12 @@ fn accumulated_batches_equal_one_large_batch() {
     verify(&accumulate).unwrap();
     let trace = Trace::new();
     let cx = Cx::new(*trace, true);
-    let update = optimizer::apply(cx, &params, &rule);
+    let ending = Ending {
+        sums: true,
+        added: Vec::new(),
+        waits: false,
+    };
+    let update = optimizer::apply(cx, &params, &rule, &ending);
     trace.output("norm", update.gradient_norm.unwrap());
     let states = update.states;
     let apply = trace.finish();

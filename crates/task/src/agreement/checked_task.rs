@@ -170,6 +170,7 @@ impl CheckedTask {
             accumulate: train.accumulate,
             ranks: train.ranks.max(1),
             group: Group::alone(),
+            shards_parameters: train.shard_parameters,
             norm: self.model.norm(),
             placement: self.config.placement,
             precision: self.config.train.precision,

@@ -42,16 +42,22 @@ impl Session {
         Ok((session, function))
     }
 
+    /// The parameters of a folder, in its order.
+    pub(crate) fn saved_params(&self) -> Vec<&ParamSpec> {
+        let lora = self.view.lora();
+        let is_saved = |param: &&ParamSpec| lora.is_none_or(|lora| lora.trains(&param.name));
+        let mut params: Vec<&ParamSpec> = self.params.iter().filter(is_saved).collect();
+        params.sort_by(|a, b| a.name.cmp(&b.name));
+        params
+    }
+
     /// Writes the parameters as a Hugging Face directory with this configuration in this dtype, tensor by tensor: of a
     /// training that averages them the averages, and of one with adapters these in the layout of `peft`.
     ///
     /// # Errors
     /// A folder that cannot be written to, and a number that the dtype does not reach.
     pub fn save(&self, dir: &Path, config_json: &Map<String, Value>, dtype: WeightDtype) -> Result<()> {
-        let lora = self.view.lora();
-        let is_saved = |param: &&ParamSpec| lora.is_none_or(|lora| lora.trains(&param.name));
-        let mut params: Vec<&ParamSpec> = self.params.iter().filter(is_saved).collect();
-        params.sort_by(|a, b| a.name.cmp(&b.name));
+        let (lora, params) = (self.view.lora(), self.saved_params());
         let entry = |param: &&ParamSpec| Entry {
             name: param.name.clone(),
             ty: Type::f32(&param.shape),

@@ -5,10 +5,12 @@ use crate::beside::{compile_beside, states_of};
 use crate::function_graph::{check_params, function_graph, traced};
 use lessen_base::{Error, Result};
 use lessen_compile::{CostSource, Options, Plan, Policy};
-use lessen_device::{Host, MemoryUse, ProgramId};
-use lessen_graph::{Graph, Tensor};
+use lessen_device::checks::given_input;
+use lessen_device::{Host, HostArray, MemoryUse, ProgramId, index_checks};
+use lessen_graph::{Begun, Graph, InputKind, Tensor};
 use lessen_nn::Cx;
-use lessen_nn::names::KEY;
+use lessen_nn::names::{KEY, is_reserved};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,6 +32,8 @@ pub(super) struct Program {
     id: ProgramId,
     /// Whether it draws random numbers.
     draws: bool,
+    /// Whether it exchanges messages with other processes.
+    exchanges: bool,
 }
 
 /// How a function is traced and planned.
@@ -95,6 +99,7 @@ impl Session {
             ..self.options()
         };
         let budget = if options.tightest {
+            let graph = self.sharded(&graph)?;
             let own = self.model.device().hold()?.floor_bytes(&graph, &planned)?;
             Some(own.saturating_add(self.beside(&graph).0))
         } else {
@@ -125,6 +130,12 @@ impl Session {
 
     /// Compiles a graph that fits beside the functions that are there.
     pub(super) fn planned(&self, graph: &Graph, options: &Options) -> Result<Plan> {
+        let graph = &*self.sharded(graph)?;
+        let carrier = self.pieces.params().map(|(_, carrier)| carrier.clone() as _);
+        let options = &Options {
+            carrier: options.carrier.clone().or(carrier),
+            ..options.clone()
+        };
         let (beside, new) = self.beside(graph);
         let device = self.model.device().hold()?;
         let plan = compile_beside(&*device, graph, options, (beside, self.arena))?;
@@ -179,11 +190,12 @@ impl Session {
             .collect();
         let loaded = new.iter().try_for_each(|(name, ty)| self.allocate(name, ty));
         let draws = plan.graph().inputs.iter().any(|input| input.name == KEY);
+        let exchanges = plan.graph().nodes.iter().any(|node| node.op.is::<Begun>());
         let program = loaded.and_then(|()| self.model.load(plan));
         let id = program.inspect_err(|_| new.iter().for_each(|(name, _)| self.free(name)))?;
         let number = self.next_function;
         self.next_function += 1;
-        self.programs.insert(number, Program { id, draws });
+        self.programs.insert(number, Program { id, draws, exchanges });
         Ok(Function {
             session: self.owner,
             number,
@@ -198,14 +210,61 @@ impl Session {
     /// A function of another session, or one that has been freed; an input that is missing or of another type than
     /// declared, an index out of range. No state has changed then.
     pub fn run(&self, function: Function, inputs: &Inputs<'_>) -> Result<Results> {
-        let Program { id, draws } = self.program(function)?;
-        if !draws || inputs.iter().any(|(name, _)| *name == KEY) {
-            return Ok(Results::new(self.model.run(id, inputs)?));
+        let Program { id, draws, exchanges } = self.program(function)?;
+        let carrier = self.pieces.params().map(|(_, carrier)| carrier).filter(|_| exchanges);
+        if let Some(carrier) = carrier {
+            carrier.begin_run();
         }
-        self.keys.with_next(|key| {
-            let all: Vec<_> = inputs.iter().copied().chain([(KEY, Host::U32(key))]).collect();
-            Ok(Results::new(self.model.run(id, &all)?))
-        })
+        let results = if !draws || inputs.iter().any(|(name, _)| *name == KEY) {
+            self.model.run(id, inputs)
+        } else {
+            self.keys.with_next(|key| {
+                let all: Vec<_> = inputs.iter().copied().chain([(KEY, Host::U32(key))]).collect();
+                self.model.run(id, &all)
+            })
+        };
+        carrier.map_or(Ok(()), |carrier| carrier.end_run())?;
+        Ok(Results::new(results?))
+    }
+
+    /// Zeros for the inputs that a function declares beside those of training.
+    pub(crate) fn zeros_for(&self, function: Function) -> Result<Vec<(String, HostArray)>> {
+        let plan = self.plan(function)?;
+        let inputs = plan.graph().inputs.iter().filter(|input| input.kind == InputKind::Data);
+        let own = inputs.filter(|input| !is_reserved(&input.name));
+        let zeros = own.map(|input| {
+            let ty = plan.graph().ty(input.value);
+            (
+                input.name.clone(),
+                HostArray::from_le_bytes(ty.dtype, &vec![0; ty.bytes()]),
+            )
+        });
+        Ok(zeros.collect())
+    }
+
+    /// A graph that gathers parameters of which this process has a piece.
+    fn sharded<'a>(&self, graph: &'a Graph) -> Result<Cow<'a, Graph>> {
+        match self.pieces.params() {
+            Some((sharding, _)) => sharding.sharded(graph).map(Cow::Owned),
+            None => Ok(Cow::Borrowed(graph)),
+        }
+    }
+
+    /// Checks the inputs of a function as a run of it does.
+    ///
+    /// # Errors
+    /// Those of [`Session::run`] that arise before it computes.
+    pub(crate) fn check(&self, function: Function, inputs: &Inputs<'_>) -> Result<()> {
+        let plan = self.plan(function)?;
+        let checks = index_checks(&plan);
+        for (number, input) in plan.graph().inputs.iter().enumerate() {
+            if input.kind == InputKind::Data {
+                let host = given_input(&input.name, plan.graph().ty(input.value), inputs)?;
+                let mut own = checks.iter().filter(|check| check.input == number);
+                own.try_for_each(|check| check.check(host))?;
+            }
+        }
+        Ok(())
     }
 
     /// The program of a function.

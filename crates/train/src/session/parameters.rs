@@ -190,7 +190,7 @@ impl Session {
                 first + number * block,
                 part,
                 &mut |state, first, host| match states.get(state) {
-                    Some(name) => self.model.upload_part(name, first, host),
+                    Some(name) => self.upload_at(name, first, host),
                     None => Err(Error::internal(format!("`{}` has no state number {state}", param.name))),
                 },
             )?;
@@ -213,6 +213,12 @@ impl Session {
 
     fn show_stored(&self, states: &[String], param: Stored<'_>, visit: &mut dyn FnMut(&[f32])) -> Result<()> {
         let storage = self.view.storage();
+        if let [state] = states
+            && let Some(whole) = self.gathered(state)?
+        {
+            visit(&storage.decode(param, &[whole.host()]));
+            return Ok(());
+        }
         if let [state] = states {
             return self
                 .model

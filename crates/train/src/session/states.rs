@@ -34,7 +34,7 @@ impl Session {
             let mut first = 0;
             file.visit(tensor, &mut |bytes| {
                 let part = HostArray::from_le_bytes(ty.dtype, bytes);
-                self.upload_at(state, first, &part)?;
+                self.upload_at(state, first, part.host())?;
                 first += part.host().len();
                 Ok(())
             })?;
@@ -97,7 +97,7 @@ impl Session {
             return Ok(false);
         }
         for (name, array) in states {
-            self.upload_at(&name, 0, &array.data)?;
+            self.upload_at(&name, 0, array.data.host())?;
         }
         Ok(true)
     }

@@ -24,10 +24,11 @@ use self::group_functions::GroupFunctions;
 use self::named::Named;
 use self::steps::{StepFunctions, Steps};
 use crate::function_graph::check_params;
-use crate::graphs::{Delayed, StepGraphs};
+use crate::graphs::StepGraphs;
 use crate::options::{NonFinite, TrainerOptions};
 use crate::plans::StepPlans;
 use crate::session::{Function, Session};
+use crate::update_graphs::Delayed;
 use lessen_base::Result;
 use lessen_device::SharedDevice;
 use lessen_graph::{Tensor, numel};
@@ -84,6 +85,7 @@ impl Trainer {
             },
         )?;
         let mut session = Session::zeros(&device, plans.params.clone())?;
+        session.set_pieces(plans.pieces.clone())?;
         session.draw(|_| true, options.seed)?;
         Trainer::from_plans(session, options, plans)
     }
@@ -98,25 +100,35 @@ impl Trainer {
     pub fn from_plans(mut session: Session, options: TrainerOptions, plans: StepPlans) -> Result<Trainer> {
         plans.check_options(&options)?;
         check_params(session.params(), &plans.params)?;
+        let exchanges = plans.exchanges()?;
+        options
+            .group
+            .agree_same("the order of exchanges", &exchanges.checksum())?;
         let (planned_lasting, planned_arena) = (plans.lasting_bytes(), plans.arena_bytes());
-        let carried = plans.carried();
         session.keep_arena(planned_arena);
         session.set_view(plans.view);
         session.set_precision(options.precision);
         session.set_seed(options.seed);
+        session.set_pieces(plans.pieces)?;
         let step = session.load(plans.step)?;
         let (first, flush) = match plans.delayed {
             Some(Delayed { first, flush }) => (Some(session.load(first)?), Some(session.load(flush)?)),
             None => (None, None),
         };
         let mark = plans.mark;
-        let by_layout = HashMap::from([(plans.shape, StepFunctions { step, first, mark })]);
+        let last = plans.last.map(|plan| session.load(plan)).transpose()?;
+        let functions = StepFunctions {
+            step,
+            first,
+            last,
+            mark,
+        };
+        let by_layout = HashMap::from([(plans.shape, functions)]);
         let apply = plans.apply.map(|plan| session.load(plan)).transpose()?;
         let groups = GroupFunctions::load(&mut session, &options, plans.groups)?;
         let functions = plans.functions.into_iter().map(|plan| session.load(plan));
         let functions = functions.collect::<Result<_>>()?;
         session.recentre()?;
-        session.set_pieces(plans.pieces);
         Ok(Trainer {
             session,
             states: plans.states.into_iter().map(|(name, _)| name).collect(),
@@ -127,9 +139,10 @@ impl Trainer {
                 flush,
                 late: plans.late,
                 carrier: plans.carrier,
+                exchanges,
                 gradient_sums: plans.gradient_sums,
                 groups,
-                carried,
+                carried: plans.carried,
                 pending: None,
                 lr: None,
                 rates: None,
@@ -270,7 +283,9 @@ impl Trainer {
     /// # Errors
     /// A device that fails.
     pub fn finish(mut self) -> Result<Session> {
-        self.session()?.finish()?;
+        self.flush()?;
+        self.session.join_params()?;
+        self.session.finish()?;
         Ok(self.session)
     }
 
@@ -280,6 +295,7 @@ impl Trainer {
     /// A device that fails.
     pub fn into_session(mut self) -> Result<Session> {
         self.flush()?;
+        self.session.join_params()?;
         Ok(self.session)
     }
 }

@@ -4,11 +4,13 @@ use super::Trainer;
 use super::group_functions::GroupFunctions;
 use super::part::{Part, StepReport};
 use super::steps::{StepFunctions, Steps};
-use crate::beside::{assigned, states_of};
+use crate::beside::states_of;
+use crate::exchanges::Exchanges;
 use crate::function_graph::check_params;
-use crate::graphs::{Late, apply_graph, loss_graph, step_graph};
 use crate::options::{NonFinite, TrainerOptions};
 use crate::session::Inputs;
+use crate::step_graph::{loss_graph, step_graph};
+use crate::update_graphs::{Late, apply_graph};
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_comm::Group;
 use lessen_compile::Placement;
@@ -146,8 +148,10 @@ impl Trainer {
         check_params(self.session.params(), &traced.params)?;
         let apply_graph = apply_graph(&beside, &rule, (&traced.params, &traced.centred))?;
         let gradient_sums: Vec<String> = traced.sums.into_iter().map(|sum: StateSpec| sum.name).collect();
-        let is_carried = |name: &&str| apply_graph.is_some() && !gradient_sums.iter().any(|sum| sum == name);
-        let carried = assigned(&traced.graph).filter(is_carried).map(String::from).collect();
+        let carried = match apply_graph {
+            Some(_) => traced.assigned,
+            None => Vec::new(),
+        };
         let step = self.add(&traced.graph, beside.placement)?;
         let apply = match &apply_graph {
             Some(graph) => match self.add(graph, beside.placement) {
@@ -171,6 +175,7 @@ impl Trainer {
             StepFunctions {
                 step,
                 first: None,
+                last: None,
                 mark,
             },
         )]);
@@ -181,6 +186,7 @@ impl Trainer {
             flush: None,
             late: Late::new(),
             carrier: self.first.carrier.clone(),
+            exchanges: Exchanges::default(),
             gradient_sums,
             groups: GroupFunctions::default(),
             carried,

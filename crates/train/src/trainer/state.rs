@@ -26,13 +26,20 @@ impl Trainer {
         states
     }
 
-    /// Begins to give the other processes what they lack of the states that [`Trainer::save_state`] writes: every
-    /// process has the optimizer's states of a piece of the parameters alone. All processes begin and end together; one
-    /// of them may write a file meanwhile.
-    pub fn begin_giving(&self, dtype: WeightDtype, optimizer: bool) {
+    /// Begins to give the other processes what they lack of the files that [`Trainer::save`] and then
+    /// [`Trainer::save_state`] write: every process has the optimizer's states of a piece of the parameters alone. All
+    /// processes begin and end together; one of them may write a file meanwhile.
+    ///
+    /// # Errors
+    /// A process that does not answer.
+    pub fn begin_giving(&mut self, dtype: WeightDtype, optimizer: bool) -> Result<()> {
+        self.flush()?;
         let filed = self.filed_with(dtype, optimizer);
-        self.session
-            .begin_giving(in_order(&filed).into_iter().map(|own| own.state.as_str()));
+        let params = self.session.saved_params();
+        let params = params.iter().map(|param| param.name.as_str());
+        let states = in_order(&filed).into_iter().map(|own| own.state.as_str());
+        self.session.begin_giving(params.chain(states));
+        Ok(())
     }
 
     /// Gives the other processes what is left of [`Trainer::begin_giving`].

@@ -3,13 +3,15 @@
 use super::Trainer;
 use super::part::{Part, StepReport};
 use super::steps::StepFunctions;
-use crate::beside::assigned;
+use crate::exchanges::Exchanges;
 use crate::function_graph::check_params;
-use crate::graphs::{another_step, loss_graph, step_graph};
+use crate::graphs::another_step;
 use crate::session::Inputs;
+use crate::step_graph::{loss_graph, step_graph};
 use lessen_base::{Error, Result};
-use lessen_graph::Tensor;
+use lessen_graph::{Graph, Tensor};
 use lessen_nn::{BatchShape, Cx};
+
 impl Trainer {
     /// One step on one batch. `inputs` may hold more than the function declared.
     ///
@@ -78,22 +80,32 @@ impl Trainer {
             )));
         }
         let rule = options.update_rule();
-        let traced = step_graph(options, &rule, Some(self.session.view().centred()), loss)?;
+        let mut traced = step_graph(options, &rule, Some(self.session.view().centred()), loss)?;
         check_params(self.session.params(), &traced.params)?;
         if options.accumulate > 1 {
-            let (sums, carried) = (&self.first.gradient_sums, &mut self.first.carried);
-            for name in assigned(&traced.graph) {
-                if !sums.iter().chain(carried.iter()).any(|known| known == name) {
-                    carried.push(name.to_string());
+            let carried = &mut self.first.carried;
+            for name in std::mem::take(&mut traced.assigned) {
+                if !carried.contains(&name) {
+                    carried.push(name);
                 }
             }
         }
-        let (mark, placement) = (traced.mark, options.placement);
+        let (mark, placement, last) = (traced.mark, options.placement, traced.last.take());
         let (step, delayed) = another_step(options, &rule, traced, &self.first.late)?;
         let step = self.add(&step, placement)?;
-        let first = delayed.map(|delayed| self.add(&delayed.first, placement));
-        let first = first.transpose()?;
-        let functions = StepFunctions { step, first, mark };
+        let mut more = |graph: Option<Graph>| graph.map(|graph| self.add(&graph, placement)).transpose();
+        let first = more(delayed.map(|delayed| delayed.first))?;
+        let last = more(last)?;
+        let plans = std::iter::once(step).chain(last).map(|own| self.session.plan(own));
+        let plans: Vec<_> = plans.collect::<Result<_>>()?;
+        let own = Exchanges::of(plans.iter().map(|plan| plan.as_ref()));
+        self.first.exchanges.check_end(&own)?;
+        let functions = StepFunctions {
+            step,
+            first,
+            last,
+            mark,
+        };
         self.first.functions.insert(Some(shape), functions);
         Ok(self.peak().planned)
     }

@@ -3,10 +3,11 @@
 use super::group_functions::GroupFunctions;
 use super::part::{Part, StepReport};
 use crate::carrier::GroupCarrier;
-use crate::graphs::Late;
+use crate::exchanges::Exchanges;
 use crate::inputs::check_once;
 use crate::options::{NonFinite, TrainerOptions};
-use crate::session::{Function, Results, Session};
+use crate::session::{Function, Inputs, Results, Session};
+use crate::update_graphs::Late;
 use lessen_base::{Error, Result};
 use lessen_compile::passes;
 use lessen_device::{Host, HostArray};
@@ -26,7 +27,10 @@ pub(super) struct StepFunctions {
     pub step: Function,
     /// With forward-fused updates: the step without a delayed update before it.
     pub first: Option<Function>,
-    /// What tells its loss from others; see [`LossGraph::mark`](crate::graphs::LossGraph::mark).
+    /// With groups, where this process computes several micro-batches: the last one, which ends in the update. Where it
+    /// computes one, `step` is that.
+    pub last: Option<Function>,
+    /// What tells its loss from others; see [`LossGraph::mark`](crate::step_graph::LossGraph::mark).
     pub mark: u64,
 }
 
@@ -35,7 +39,7 @@ pub(super) struct Steps {
     pub options: TrainerOptions,
     /// Functions by batch layout; without a layout if all batches have the same.
     pub functions: HashMap<Option<BatchShape>, StepFunctions>,
-    /// With accumulation: the update, which runs after the last micro-batch.
+    /// With accumulation: the update, which runs after the last micro-batch; with groups, where there is none.
     pub apply: Option<Function>,
     /// With forward-fused updates: the delayed updates, which run before parameters are used.
     pub flush: Option<Function>,
@@ -43,6 +47,8 @@ pub(super) struct Steps {
     pub late: Late,
     /// What carries operations of several ranks.
     pub carrier: Arc<GroupCarrier>,
+    /// The exchanges of a step, in their order.
+    pub exchanges: Exchanges,
     pub gradient_sums: Vec<String>,
     pub groups: GroupFunctions,
     /// States that every micro-batch assigns, beside the sums of gradients; none without accumulation.
@@ -135,9 +141,9 @@ impl Steps {
                 "the learning rate of step {step} is {lr}; it is a finite number from 0"
             )));
         }
-        self.carrier.begin_step();
+        self.carrier.begin_run();
         let result = self.run(session, batches, &before, &rates);
-        if let Err(error) = self.carrier.end_step() {
+        if let Err(error) = self.carrier.end_run() {
             self.broken = Some(error.to_string());
             return Err(error);
         }
@@ -219,20 +225,22 @@ impl Steps {
         numbers.extend(self.step_numbers());
         let pending = self.pending.clone();
         let scalars: Vec<(&str, Host<'_>)> = hosts(&numbers).chain(pending.iter().flat_map(hosts)).collect();
-        let mut sums = match self.options.ranks {
-            1 => self.run_batches(session, batches, 0, &scalars)?,
-            _ => self.run_groups(session, batches, before, &scalars)?,
-        };
         let accumulates = self.options.accumulate > 1;
-        if accumulates {
-            self.check_finite(&mut sums)?;
-            if let Some(apply) = self.apply.filter(|_| !sums.skipped) {
-                sums.end(&session.run(apply, &scalars)?)?;
-                if self.flush.is_some() {
-                    self.check_finite(&mut sums)?;
+        let sums = if self.options.ranks > 1 {
+            self.run_groups(session, batches, before, &scalars)?
+        } else {
+            let mut sums = self.run_batches(session, batches, 0, &scalars)?;
+            if accumulates {
+                self.check_finite(&mut sums)?;
+                if let Some(apply) = self.apply.filter(|_| !sums.skipped) {
+                    sums.end(&session.run(apply, &scalars)?)?;
+                    if self.flush.is_some() {
+                        self.check_finite(&mut sums)?;
+                    }
                 }
             }
-        }
+            sums
+        };
         drop(scalars);
         if self.options.non_finite == NonFinite::Stop && !sums.is_finite() {
             self.pending = None;
@@ -269,17 +277,9 @@ impl Steps {
     ) -> Result<Sums> {
         let mut sums = Sums::default();
         for (index, part) in (first..).zip(batches) {
-            let Some(&StepFunctions { step, first, .. }) = self.functions.get(&part.shape) else {
-                return Err(Error::internal("a batch of a layout without a step"));
-            };
+            let StepFunctions { step, first, .. } = self.functions_of(part)?;
             let step = first.filter(|_| self.pending.is_none()).unwrap_or(step);
-            let key = self.key(index);
-            let share = [part.share];
-            let mut all = scalars.to_vec();
-            all.extend([(KEY, Host::U32(&key)), (SHARE, Host::F32(&share))]);
-            all.extend_from_slice(part.inputs);
-            check_once(&all)?;
-            let results = session.run(step, &all)?;
+            let results = self.with_inputs(part, index, scalars, |all| session.run(step, all))?;
             if self.options.accumulate > 1 {
                 // The update that waited has run.
                 self.pending = None;
@@ -287,6 +287,28 @@ impl Steps {
             sums.add(&results, part.share)?;
         }
         Ok(sums)
+    }
+
+    /// The functions for a micro-batch.
+    pub fn functions_of(&self, part: &Part<'_>) -> Result<StepFunctions> {
+        let functions = self.functions.get(&part.shape).copied();
+        functions.ok_or_else(|| Error::internal("a batch of a layout without a step"))
+    }
+
+    /// Does something with the inputs of micro-batch number `index` of the step.
+    pub fn with_inputs<T>(
+        &self,
+        part: &Part<'_>,
+        index: usize,
+        scalars: &[(&str, Host<'_>)],
+        then: impl FnOnce(&Inputs<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let (key, share) = (self.key(index), [part.share]);
+        let mut all = scalars.to_vec();
+        all.extend([(KEY, Host::U32(&key)), (SHARE, Host::F32(&share))]);
+        all.extend_from_slice(part.inputs);
+        check_once(&all)?;
+        then(&all)
     }
 
     /// The sentence about the step that comes, which is not finite.
@@ -302,8 +324,19 @@ impl Steps {
     }
 
     /// Runs the delayed update of the last step, if it has not run yet: before parameters or states are used between
-    /// steps.
+    /// steps. All processes do so together.
     pub fn flush(&mut self, session: &mut Session) -> Result<()> {
+        if self.flush.is_none() || self.pending.is_none() {
+            return Ok(());
+        }
+        self.carrier.begin_run();
+        let result = self.flush_in_step(session);
+        self.carrier.end_run()?;
+        result
+    }
+
+    /// [`Steps::flush`] within a step.
+    pub fn flush_in_step(&mut self, session: &mut Session) -> Result<()> {
         if let (Some(flush), Some(numbers)) = (self.flush, &self.pending) {
             let inputs: Vec<(&str, Host<'_>)> = hosts(numbers).collect();
             session.run(flush, &inputs)?;
@@ -339,7 +372,7 @@ impl Steps {
 
 impl Sums {
     /// Adds the results of a micro-batch with this share.
-    fn add(&mut self, results: &Results, share: f32) -> Result<()> {
+    pub fn add(&mut self, results: &Results, share: f32) -> Result<()> {
         self.loss += share * results.scalar(LOSS)? as f32;
         for name in results.names().filter(|name| !is_reserved(name)) {
             match results.scalar(name) {
@@ -354,7 +387,7 @@ impl Sums {
     }
 
     /// Takes the results of an update.
-    fn end(&mut self, results: &Results) -> Result<()> {
+    pub fn end(&mut self, results: &Results) -> Result<()> {
         let number = |name: &str| {
             let is_there = results.names().any(|own| own == name);
             is_there.then(|| results.scalar(name)).transpose()

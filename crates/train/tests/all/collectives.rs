@@ -109,7 +109,7 @@ fn a_model_of_other_ranks_than_the_group_and_a_function_of_several_are_refused()
     let planned = TrainerOptions {
         accumulate: 4,
         ranks: 4,
-        group: Group::planned(0, 2),
+        group: Group::planned(0, 2, None),
         ..TrainerOptions::new(0.1)
     };
     let error = StepGraphs::new(&planned, |cx| loss(cx, ROWS, ranks)).err().unwrap();

@@ -9,10 +9,10 @@ use lessen_nn::{Cx, Init, OptimizerConfig};
 use lessen_train::{NonFinite, Snapshot, Trainer, TrainerOptions};
 
 /// Columns of a matrix that is cut in eight pieces.
-const WIDTH: usize = 8200;
+pub(crate) const WIDTH: usize = 8200;
 
 /// A loss with a parameter that is cut, whose last piece is longer, and others that are not.
-fn wide(cx: Cx) -> Tensor {
+pub(crate) fn wide(cx: Cx) -> Tensor {
     let x = cx.input("x", DType::F32, &[ROWS, 4]);
     let y = linear(cx, "wide", x, WIDTH, Init::Normal { std: 0.5 }).tanh();
     let y = linear(cx, "last", y, 2, Init::Normal { std: 0.1 });

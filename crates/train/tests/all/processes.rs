@@ -40,7 +40,7 @@ pub(crate) fn options(accumulate: usize, optimizer: OptimizerConfig) -> TrainerO
 }
 
 /// The rows of a micro-batch of a step.
-fn rows(step: u64, index: usize) -> Vec<f32> {
+pub(crate) fn rows(step: u64, index: usize) -> Vec<f32> {
     let number = |at: usize| (step as usize * 977 + index * 131 + at * 37) % 101;
     (0..4 * ROWS).map(|at| number(at) as f32 / 50.0 - 1.0).collect()
 }

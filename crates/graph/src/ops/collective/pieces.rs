@@ -103,9 +103,11 @@ pub struct AllGather {
     pub block: usize,
     /// The shape of the whole tensor.
     pub shape: Vec<usize>,
+    /// How often the piece has been gathered before, so that a later turn is no common subexpression of the first.
+    pub turn: usize,
 }
 
-named!("all_gather": AllGather { rank, ranks, leaves, block, shape });
+named!("all_gather": AllGather { rank, ranks, leaves, block, shape, turn });
 
 impl AllGather {
     fn of(&self) -> Ranks {
@@ -188,6 +190,7 @@ pub fn all_gather(piece: Tensor, shape: &[usize], ranks: Ranks, block: usize) ->
         leaves: ranks.leaves,
         block,
         shape: shape.to_vec(),
+        turn: 0,
     };
     piece.trace().apply1(op, &[piece])
 }

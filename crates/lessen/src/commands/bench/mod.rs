@@ -7,6 +7,7 @@ mod memory;
 mod onnx;
 mod planning_args;
 mod predict;
+mod shared;
 mod step;
 mod update;
 
@@ -29,6 +30,8 @@ enum Benchmark {
     Memory(memory::Memory),
     /// Training steps by optimizer, batch size and placement of the update
     Update(update::Update),
+    /// Training steps that processes share over a network, by batch size and placement of the update
+    Shared(shared::Shared),
     /// Inference with different activations: time per element and of whole models
     Activation(activation::Activation),
     /// One attention layer, forward or with its derivative, fused or as a graph of simple operations
@@ -48,6 +51,7 @@ impl Bench {
             Benchmark::Step(step) => step.run(),
             Benchmark::Memory(memory) => memory.run(),
             Benchmark::Update(update) => update.run(),
+            Benchmark::Shared(shared) => shared.run(),
             Benchmark::Activation(activation) => activation.run(),
             Benchmark::Attention(attention) => attention.run(),
             Benchmark::Condense(condense) => condense.run(),

@@ -201,6 +201,9 @@ settings! {
             "groups of the batches of a step, whose gradients are added by a binary tree; the result depends on it, and \
              not on how many processes (at most as many) share the groups. 0 is the number of processes of the first \
              start. With train.accumulate = 1, each batch is cut into as many parts";
+        shard_parameters: bool [SWITCH] = "false",
+            "whether each of several processes has a piece of each large parameter alone, and gathers the whole while \
+             it is read (ZeRO, stage 3); it takes less memory and more messages, and the results are the same";
         steps: u64 [count(0)] = "0", "steps to train (--steps); 0 means as many as the epochs take";
         epochs: u64 [count(1)] = "1", "times to see all the data, when no steps are given";
         lr: f64 [NOT_NEGATIVE] = "0.001", "learning rate, at its highest";
