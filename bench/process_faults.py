@@ -95,7 +95,7 @@ def kills(args, place, chance):
                     killed = time.monotonic()
                     os.kill(chance.choice(own), signal.SIGKILL)
                     done += 1
-                    run.communicate()
+                    run.wait()
                     longest = max(longest, time.monotonic() - killed)
             run.communicate()
             codes[run.returncode] = codes.get(run.returncode, 0) + 1

@@ -142,15 +142,14 @@ impl StepGraphs {
         })
     }
 
-    /// The graphs of plans, where parameters are in pieces; `again` gathers them in backward once more.
+    /// The graphs of plans, which gather parameters that are in pieces.
     ///
     /// # Errors
-    /// A graph that assigns a parameter something else than gathered pieces.
-    pub(crate) fn sharded(&self, again: bool) -> Result<Cow<'_, StepGraphs>> {
+    /// Sizes that cannot be counted.
+    pub(crate) fn sharded(&self) -> Result<Cow<'_, StepGraphs>> {
         let Some(sharding) = &self.sharding else {
             return Ok(Cow::Borrowed(self));
         };
-        let sharding = sharding.clone().gathering(again);
         let of = |graph: &Graph| sharding.sharded(graph);
         let delayed = self.delayed.as_ref().map(|Delayed { first, flush }| {
             let (first, flush) = (of(first)?, of(flush)?);
@@ -162,7 +161,6 @@ impl StepGraphs {
             last: self.last.as_ref().map(of).transpose()?,
             apply: self.apply.as_ref().map(of).transpose()?,
             functions: self.functions.iter().map(of).collect::<Result<_>>()?,
-            sharding: Some(sharding),
             ..self.clone()
         }))
     }

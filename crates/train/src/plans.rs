@@ -17,7 +17,6 @@ use lessen_compile::{Options, Placement, Plan, Precision};
 use lessen_device::{Backend, Measuring, PlanDevice};
 use lessen_graph::{Graph, Tensor, Type};
 use lessen_nn::{BatchShape, Cx, ParamSpec, UpdateRule};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,25 +28,11 @@ impl StepGraphs {
     /// # Errors
     /// A malformed graph.
     pub fn floor_bytes(&self, device: &(impl PlanDevice + ?Sized), options: &TrainerOptions) -> Result<usize> {
-        let graphs = self.sharded(true)?;
+        let graphs = self.sharded()?;
         device.planned(|backend| {
             let plans = graphs.plans_without_budget(backend, options)?;
             graphs.floor_beside(backend, options, &plans)
         })
-    }
-
-    /// The graphs of plans: backward gathers parameters in pieces once more, unless a budget has room for what forward
-    /// has gathered.
-    fn within_budget(&self, backend: &dyn Backend, options: &TrainerOptions) -> Result<Cow<'_, StepGraphs>> {
-        let (Some(_), Some(budget)) = (&self.sharding, options.budget) else {
-            return self.sharded(true);
-        };
-        let kept = self.sharded(false)?;
-        let floor = kept.floor_beside(backend, options, &kept.plans_without_budget(backend, options)?)?;
-        match floor <= budget {
-            true => Ok(kept),
-            false => self.sharded(true),
-        }
     }
 
     fn floor_beside(&self, backend: &dyn Backend, options: &TrainerOptions, plans: &[Plan]) -> Result<usize> {
@@ -213,7 +198,7 @@ impl StepPlans {
         graphs: &StepGraphs,
     ) -> Result<StepPlans> {
         let (graphs, (mut plans, choosing)) = device.planned(|backend| {
-            let graphs = graphs.within_budget(backend, options)?;
+            let graphs = graphs.sharded()?;
             let Placed {
                 graphs: placed,
                 plans,

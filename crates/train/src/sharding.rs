@@ -1,6 +1,6 @@
 //! Parameters in pieces (Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter
 //! Models", stage 3): the state of a large parameter is this process's piece, and programs gather the whole just before
-//! they read it. Backward reads what forward has gathered, or gathers it again.
+//! they read it. Backward gathers it again, so that no whole is kept from forward on.
 
 use crate::options::TrainerOptions;
 use lessen_base::Result;
@@ -17,8 +17,6 @@ use std::sync::Arc;
 pub(crate) struct Sharding {
     ranks: Ranks,
     params: BTreeMap<String, Whole>,
-    /// Whether backward gathers parameters again, so that none is kept from forward on.
-    again: bool,
 }
 
 /// The type of a whole parameter, and the elements at whose multiples its pieces begin.
@@ -46,13 +44,7 @@ impl Sharding {
         is_sharded.then(|| Sharding {
             ranks: options.ranks_of_groups(),
             params,
-            again: false,
         })
-    }
-
-    /// The same parameters, which backward gathers again or not.
-    pub fn gathering(self, again: bool) -> Sharding {
-        Sharding { again, ..self }
     }
 
     /// The parameters as states of which this process has a piece.
@@ -124,7 +116,7 @@ impl Sharding {
                 None => {
                     let mut inputs = Vec::with_capacity(node.inputs.len());
                     for value in &node.inputs {
-                        let at = self.read_at(graph, node, *value);
+                        let at = Sharding::read_at(graph, node, *value);
                         inputs.push(match found.get(&at) {
                             Some(whole) => viewed_again(&mut rewriter, graph, (at.value, *whole), *value),
                             None => rewriter.get(*value),
@@ -186,8 +178,8 @@ impl Sharding {
     }
 
     /// What a node reads of a value that is gathered. Backward may read a view of it that forward has.
-    fn read_at(&self, graph: &Graph, node: &Node, value: ValueId) -> Gathered {
-        let in_backward = self.again && node.phase == Phase::Backward;
+    fn read_at(graph: &Graph, node: &Node, value: ValueId) -> Gathered {
+        let in_backward = node.phase == Phase::Backward;
         Gathered {
             value: if in_backward { viewed(graph, value) } else { value },
             in_backward,
@@ -239,7 +231,7 @@ impl Sharding {
             .filter(|(at, _)| !pieces.contains_key(at))
         {
             for value in &node.inputs {
-                let at = self.read_at(graph, node, *value);
+                let at = Sharding::read_at(graph, node, *value);
                 let is_new = at.in_backward && gathered_from(graph, at.value).is_some();
                 let is_gathered = wholes.contains_key(&at.value) || is_new;
                 if is_gathered && known.insert(at) {
