@@ -30,7 +30,7 @@ MEMORY_OF = {"layers": 8, "width": 512, "heads": 8}
 WARMUP = 5
 NETWORK = "1Gbit,10ms"
 # Case a is the GPT of `lessen bench step`, k the reversible encoder; the norms are what the case is planned with.
-REDUCTIONS = [("a", "rms", "1,4,16,64"), ("k", "layer", "1,4,16")]
+REDUCTIONS = [("a", "rms", "1,8,64"), ("k", "layer", "1,8")]
 FORECASTS = "8,64,256,1024"
 
 
