@@ -47,7 +47,7 @@ impl Pieces {
         params: Option<(Sharding, Arc<GroupCarrier>)>,
     ) -> Pieces {
         let of_params: Vec<StateInPieces> = params.iter().flat_map(|(sharding, _)| sharding.states()).collect();
-        let own = states.into_iter().chain(of_params).into_iter().map(|state| {
+        let own = states.into_iter().chain(of_params).map(|state| {
             let owned = ranks.owned(state.whole.numel(), state.block);
             (state.name, (state.whole, owned))
         });
