@@ -200,7 +200,7 @@ def sharded(steps, place, budget):
         file.write("5")
     out = os.path.join(place, "sharded")
     run = lessen.train(
-        "shakespeare", data=text, out=out, steps=steps, threads=1, budget=budget, group=dist.group.WORLD, **keys
+        "shakespeare", data=text, out=out, steps=steps, threads=1, budget=f"{budget}B", group=dist.group.WORLD, **keys
     )
     grown = resident("VmHWM") - before
     if dist.get_rank() == 0:
