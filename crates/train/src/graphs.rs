@@ -25,7 +25,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct StepGraphs {
     /// Graph of a micro-batch, of the batch layout `shape` if there is one. With forward-fused updates it begins with
-    /// the updates of the step before. Under [`Placement::Planned`] no update is delayed until plans are made.
+    /// the updates of the step before. Under [`Placement::Planned`](lessen_compile::Placement::Planned) no update is
+    /// delayed until plans are made.
     pub step: Graph,
     /// With forward-fused updates: the graphs beside `step`.
     pub delayed: Option<Delayed<Graph>>,

@@ -1,4 +1,5 @@
-//! The end of a step of several micro-batches: sums of gradients, and the update by them, or its delay to the next step.
+//! The end of a step of several micro-batches: sums of gradients, and the update by them, or its delay to the next
+//! step.
 
 use lessen_graph::{DType, Phase, Tensor};
 

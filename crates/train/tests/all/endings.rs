@@ -1,5 +1,5 @@
-//! The end of a step that processes share: micro-batches that are missing, losses that are not finite, and the memory of
-//! gradients.
+//! The end of a step that processes share: micro-batches that are missing, losses that are not finite, and the memory
+//! of gradients.
 
 use crate::pieces::wide;
 use crate::processes::{RANKS, bits, on, options, rows};
