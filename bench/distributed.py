@@ -135,14 +135,9 @@ def torch_side(what, steps, *more):
     return json.loads(next(line for line in told.splitlines() if line.startswith("{")))
 
 
-def lessen_steps(args, lessen, place):
-    """Steps of a training that processes share under MPI."""
-    text, size = os.path.join(place, "text.txt"), STEPS_OF
-    symbols = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ."
-    with open(text, "w") as file:
-        file.write("".join(random.Random(1).choices(symbols, k=200_000)))
-    out = tempfile.mkdtemp(dir=place)
-    keys = {
+def keys_of(size, more):
+    """The keys of a training of a GPT of this size."""
+    return {
         "model.layers": size["layers"],
         "model.width": size["width"],
         "model.heads": size["heads"],
@@ -153,38 +148,37 @@ def lessen_steps(args, lessen, place):
         "train.warmup": 0,
         "train.eval_every": 0,
         "train.checkpoint_every": 0,
-        "train.checkpoint_minutes": 0,
-        "train.clip_norm": 1.0,
+        "train.checkpoint_minutes": 0.0,
+        **more,
     }
+
+
+def keys_of_memory():
+    """The keys of the training whose memory is measured."""
+    more = {"train.ranks": PROCESSES, "train.clip_norm": 0.0, "train.shard_parameters": True}
+    return keys_of(MEMORY_OF, more)
+
+
+def text_in(place):
+    """A file of random characters."""
+    path = os.path.join(place, "text.txt")
+    symbols = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ."
+    with open(path, "w") as file:
+        file.write("".join(random.Random(1).choices(symbols, k=200_000)))
+    return path
+
+
+def lessen_steps(args, lessen, place):
+    """Steps of a training that processes share under MPI."""
+    text, out = text_in(place), tempfile.mkdtemp(dir=place)
     run = [args.mpiexec, "-n", str(PROCESSES), lessen, "train", "shakespeare", f"--data={text}", "--threads=1"]
     run += [f"--steps={WARMUP + args.steps}", f"--out={out}/run", "--json", "--quiet"]
+    keys = keys_of(STEPS_OF, {"train.clip_norm": 1.0})
     report = json.loads(step.output_of(run + [f"--set={key}={value}" for key, value in keys.items()], "lessen train"))
     with open(os.path.join(out, "run", "metrics.jsonl")) as file:
         lines = [json.loads(line) for line in file]
     times = [line["step_ms"] for line in lines if "step_ms" in line and line["step"] > WARMUP]
     return {"ms": statistics.median(times), "bytes": report["sent_bytes"] / report["steps"]}
-
-
-def keys_of_memory(place):
-    """The data and the keys of the training whose memory is measured."""
-    text = os.path.join(place, "text.txt")
-    keys = {
-        "model.layers": MEMORY_OF["layers"],
-        "model.width": MEMORY_OF["width"],
-        "model.heads": MEMORY_OF["heads"],
-        "model.ffn": 4 * MEMORY_OF["width"],
-        "model.vocab": VOCABULARY,
-        "data.max_length": LENGTH,
-        "train.batch": BATCH * PROCESSES,
-        "train.ranks": PROCESSES,
-        "train.warmup": 0,
-        "train.eval_every": 0,
-        "train.checkpoint_every": 0,
-        "train.checkpoint_minutes": 0.0,
-        "train.clip_norm": 0.0,
-        "train.shard_parameters": True,
-    }
-    return text, keys
 
 
 def sharded(steps, place, budget):
@@ -193,8 +187,8 @@ def sharded(steps, place, budget):
     import torch.distributed as dist
 
     dist.init_process_group("gloo")
-    text, keys = keys_of_memory(place)
-    keys = {name.replace(".", "_"): value for name, value in keys.items()}
+    text = os.path.join(place, "text.txt")
+    keys = {name.replace(".", "_"): value for name, value in keys_of_memory().items()}
     before = resident("VmRSS")
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
@@ -210,7 +204,7 @@ def sharded(steps, place, budget):
 
 def memory_rounds(args, lessen, place):
     """Growth of FSDP2's and of Lessen's process, in turns; the least budget of Lessen's plan is both sides' setting."""
-    text, keys = keys_of_memory(place)
+    text, keys = text_in(place), keys_of_memory()
     run = [lessen, "plan", "shakespeare", f"--data={text}", "--json", f"--ranks={PROCESSES}", "--threads=1"]
     words = [f"--set={name}={str(value).lower()}" for name, value in keys.items() if name != "train.ranks"]
     floor = json.loads(step.output_of(run + words, "lessen plan"))["floor_bytes"]

@@ -14,7 +14,7 @@ const WAITING: usize = 4;
 /// The part of a node in an exchange.
 #[derive(Clone, Copy)]
 enum Part {
-    /// It begins operation `number`, whose exchange takes so many seconds.
+    /// It begins operation `number`, whose exchange takes `seconds`.
     Begin { number: usize, seconds: f64 },
     /// It ends operation `number`.
     End { number: usize },
@@ -65,7 +65,7 @@ impl Lane {
         }
     }
 
-    /// Passes a node that computes for so many seconds, and returns for how long it waits.
+    /// Passes a node that computes for `seconds`, and returns the seconds for which it waits.
     fn pass(&mut self, node: usize, seconds: f64) -> f64 {
         let wait = self.wait(node);
         self.now += wait + seconds;
@@ -77,7 +77,7 @@ impl Lane {
     }
 }
 
-/// Seconds for which each step of a program waits for messages, where the steps compute for so many seconds.
+/// Seconds for which each step of a program waits for messages, where step number `i` computes for `seconds[i]`.
 pub(crate) fn waits(graph: &Graph, types: &NodeTypes, steps: &[PlannedStep], seconds: &[f64]) -> Vec<f64> {
     let Some(mut lane) = Lane::of(graph, types) else {
         return vec![0.0; steps.len()];

@@ -15,7 +15,7 @@ impl Exchanges {
         Exchanges(plans.into_iter().flat_map(of_plan).collect())
     }
 
-    /// Refuses exchanges that are not the last ones of these.
+    /// Refuses other exchanges than the last ones here.
     ///
     /// # Errors
     /// A compiler that orders the exchanges of one training in two ways.

@@ -17,7 +17,7 @@ impl Carrier for Silent {
     fn end(&self, _: usize, _: &dyn Op, _: &[&[f32]], _: &mut [f32]) {}
 }
 
-/// A carrier whose exchanges take so many seconds.
+/// A carrier whose exchanges take this number of seconds.
 #[derive(Debug)]
 struct Slow(f64);
 
@@ -120,7 +120,7 @@ fn a_piece_is_gathered_after_the_messages_of_the_next_one_have_begun() {
     }
 }
 
-/// Whether the sum ends after the products that do not need it, where its exchange takes so many seconds.
+/// Whether the sum ends after the products that do not need it, where its exchange takes `seconds`.
 fn ends_late(seconds: f64, waits_at_once: bool) -> (bool, f64) {
     let trace = Trace::new();
     let ranks = Ranks {

@@ -88,7 +88,7 @@ fn processes_without_a_last_micro_batch_and_skipped_steps_change_no_bit() {
     }
 }
 
-/// Planned bytes of the states of a process among `size`, with so many micro-batches in a step.
+/// Planned bytes of the states of a process among `size`, with `accumulate` micro-batches in a step.
 fn planned(size: usize, accumulate: usize, placement: Placement) -> usize {
     let all = on(size, move |group| {
         let options = TrainerOptions {
