@@ -181,7 +181,7 @@ def lessen_steps(args, lessen, place):
     return {"ms": statistics.median(times), "bytes": report["sent_bytes"] / report["steps"]}
 
 
-def sharded(steps, place, budget):
+def sharded(steps, place):
     """Lessen's side of memory, in each process of torchrun; the first one prints."""
     import lessen
     import torch.distributed as dist
@@ -193,25 +193,19 @@ def sharded(steps, place, budget):
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
     out = os.path.join(place, "sharded")
-    run = lessen.train(
-        "shakespeare", data=text, out=out, steps=steps, threads=1, budget=f"{budget}B", group=dist.group.WORLD, **keys
-    )
+    run = lessen.train("shakespeare", data=text, out=out, steps=steps, threads=1, group=dist.group.WORLD, **keys)
     grown = resident("VmHWM") - before
     if dist.get_rank() == 0:
-        print(json.dumps({"bytes": grown, "peak": run.report["peak_bytes"]}))
+        print(json.dumps({"bytes": grown, "peak": run.peak_bytes}))
     dist.destroy_process_group()
 
 
-def memory_rounds(args, lessen, place):
-    """Growth of FSDP2's and of Lessen's process, in turns; the least budget of Lessen's plan is both sides' setting."""
-    text, keys = text_in(place), keys_of_memory()
-    run = [lessen, "plan", "shakespeare", f"--data={text}", "--json", f"--ranks={PROCESSES}", "--threads=1"]
-    words = [f"--set={name}={str(value).lower()}" for name, value in keys.items() if name != "train.ranks"]
-    floor = json.loads(step.output_of(run + words, "lessen plan"))["floor_bytes"]
+def memory_rounds(args, place):
+    """Growth of FSDP2's and of Lessen's process, in turns."""
+    text_in(place)
     rounds = []
     for _ in range(args.rounds):
-        own = torch_side("lessen", 4, f"--place={place}", f"--budget={floor}")
-        rounds.append({"lessen": own, "fsdp": torch_side("fsdp", 4), "floor": floor})
+        rounds.append({"lessen": torch_side("lessen", 4, f"--place={place}"), "fsdp": torch_side("fsdp", 4)})
         print(json.dumps(rounds[-1]), file=sys.stderr)
     return rounds
 
@@ -275,10 +269,8 @@ def measured(args, lessen, place):
         rounds.append({name: run() for name, run in order})
         print(json.dumps(rounds[-1]), file=sys.stderr)
     yield f"## Steps beside DDP\n\nGPT, 4 layers x 256, {BATCH} examples a process, clipped at 1:", beside_ddp(rounds)
-    memory = memory_rounds(args, lessen, place)
-    floor = memory[0]["floor"] / 2**20
-    sentence = f"GPT, 8 layers x 512; Lessen within its least budget, {floor:,.0f} MiB of the whole process:"
-    yield f"## Memory beside FSDP2\n\n{sentence}", beside_fsdp(memory)
+    memory = memory_rounds(args, place)
+    yield "## Memory beside FSDP2\n\nGPT, 8 layers x 512, without a budget:", beside_fsdp(memory)
     for network, words in ((None, "at loopback"), (NETWORK, f"over {NETWORK}")):
         more = [] if network is None else [f"--network={network}"]
         rows = []
@@ -315,14 +307,13 @@ def main():
     parser.add_argument("--write", metavar="FILE", help="also write the results as Markdown")
     parser.add_argument("--torch", choices=["ddp", "fsdp", "lessen"], help=argparse.SUPPRESS)
     parser.add_argument("--place", help=argparse.SUPPRESS)
-    parser.add_argument("--budget", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.torch == "ddp":
         return ddp(args.steps)
     if args.torch == "fsdp":
         return fsdp(args.steps)
     if args.torch == "lessen":
-        return sharded(args.steps, args.place, args.budget)
+        return sharded(args.steps, args.place)
     lessen = os.path.abspath(args.lessen) if args.lessen else step.build_lessen()
     with tempfile.TemporaryDirectory() as place:
         step.publish(markdown(measured(args, lessen, place), args), args.write)
