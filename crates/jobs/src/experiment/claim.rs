@@ -2,8 +2,9 @@
 
 use super::digits;
 use super::measure::{Better, Measure};
-use super::pairs::Pairs;
+use super::pairs::{Pairs, means};
 use super::reader::Reader;
+use super::significance;
 use super::summary::{BySeed, Key, Ratio, Summary};
 use lessen_base::{Error, Result};
 use serde_json::{Value, json};
@@ -31,24 +32,25 @@ enum Condition {
 /// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The difference is that way, and larger than the deviation.
+    /// The difference is that way, and more than chance makes.
     Held,
-    /// It is the other way, and larger than the deviation.
-    DidNotHold,
-    /// It is no larger than the deviation.
-    WithinSpread,
+    /// It is the other way, and more than chance makes.
+    NotHeld,
+    /// Chance may make it with this many seeds.
+    NotDecided(usize),
     /// A number is missing.
     Unknown,
 }
 
 impl Verdict {
     /// For people.
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn words(self) -> String {
         match self {
-            Verdict::Held => "held",
-            Verdict::DidNotHold => "did not hold",
-            Verdict::WithinSpread => "within the spread",
-            Verdict::Unknown => "not measured",
+            Verdict::Held => "held".to_string(),
+            Verdict::NotHeld => "not held".to_string(),
+            Verdict::NotDecided(1) => "not decided with 1 seed".to_string(),
+            Verdict::NotDecided(seeds) => format!("not decided with {seeds} seeds"),
+            Verdict::Unknown => "not measured".to_string(),
         }
     }
 }
@@ -126,8 +128,8 @@ impl Claim {
         Ok(())
     }
 
-    /// Its verdict; `of` has the numbers of a point.
-    pub(super) fn verdict(&self, measure: &Measure, of: impl Fn(&str) -> BySeed) -> Judged {
+    /// What is measured of it; `of` has the numbers of a point. [`judge`] decides all claims of a page.
+    pub(super) fn measured(&self, measure: &Measure, of: impl Fn(&str) -> BySeed) -> Judged {
         match &self.condition {
             Condition::Better { point, than, by } => compared(measure, (point, &of(point)), (than, &of(than)), *by),
             Condition::Bound { point, least, bound } => bounded(measure, (point, &of(point)), *least, *bound),
@@ -139,13 +141,17 @@ impl Claim {
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
     pub verdict: Verdict,
+    /// The p of the t-test over the seeds; none of fewer than two.
+    pub chance: Option<f64>,
+    /// Whether what is measured is on the claim's side.
+    is_met: bool,
     /// The numbers, in words.
     pub measured: String,
     /// By how much a point is better than the other, or than the bound; negative where it is worse.
     pub gain: Option<f64>,
     /// The ratio of two points.
     pub ratio: Option<Ratio>,
-    /// Their differences pair by pair, where several networks learned from each set of images.
+    /// Their differences by seed.
     pub pairs: Option<Pairs>,
 }
 
@@ -157,7 +163,8 @@ impl Judged {
             .map(|ratio| json!({ "value": ratio.value, "deviation": ratio.deviation, "paired": ratio.paired }));
         json!({
             "claim": text,
-            "verdict": self.verdict.word(),
+            "verdict": self.verdict.words(),
+            "p": self.chance,
             "measured": self.measured,
             "gain": self.gain,
             "ratio": ratio,
@@ -168,6 +175,8 @@ impl Judged {
     fn unknown() -> Judged {
         Judged {
             verdict: Verdict::Unknown,
+            chance: None,
+            is_met: false,
             measured: "a number is missing".to_string(),
             gain: None,
             ratio: None,
@@ -180,6 +189,16 @@ fn summary(numbers: &[(Key, f64)]) -> Option<Summary> {
     Summary::of(&numbers.iter().map(|(_, number)| *number).collect::<Vec<f64>>())
 }
 
+/// Decides all claims of a page together.
+pub(super) fn judge(judged: &mut [Judged]) {
+    let chances: Vec<Option<f64>> = judged.iter().map(|own| own.chance).collect();
+    for (own, is_decided) in judged.iter_mut().zip(significance::decided(&chances)) {
+        if is_decided {
+            own.verdict = if own.is_met { Verdict::Held } else { Verdict::NotHeld };
+        }
+    }
+}
+
 /// Whether the first point is better than the second one, by more than `by`.
 fn compared(measure: &Measure, own: (&str, &[(Key, f64)]), other: (&str, &[(Key, f64)]), by: f64) -> Judged {
     let Some((a, b)) = summary(own.1).zip(summary(other.1)) else {
@@ -189,8 +208,10 @@ fn compared(measure: &Measure, own: (&str, &[(Key, f64)]), other: (&str, &[(Key,
         Some(Better::Lower) => b.mean - a.mean,
         _ => a.mean - b.mean,
     };
-    let spread = a.pooled(b);
-    let size = measure.show_within(gain.abs(), spread.unwrap_or(0.0));
+    let pairs = Pairs::of(own.1, other.1, measure.better == Some(Better::Lower));
+    let by_seed = pairs.summary();
+    let deviation = by_seed.map_or(0.0, |found| found.deviation);
+    let size = measure.show_within(gain.abs(), deviation);
     let difference = match gain {
         _ if gain > 0.0 => format!("better by {size}"),
         _ if gain < 0.0 => format!("worse by {size}"),
@@ -201,22 +222,28 @@ fn compared(measure: &Measure, own: (&str, &[(Key, f64)]), other: (&str, &[(Key,
         _ if by > 0.0 => format!(", claimed: better by more than {}", measure.show_given(by)),
         _ => format!(", claimed: worse by less than {}", measure.show_given(-by)),
     };
-    let told = spread.map_or("no spread, as each has one run".to_string(), |spread| {
-        format!("pooled deviation {}", measure.show_within(spread, spread))
-    });
+    let gains: Vec<f64> = pairs.seeds.iter().map(|gain| gain - by).collect();
+    let chance = significance::chance(&gains);
+    let mut shown = match (by_seed, chance) {
+        (Some(found), Some(chance)) => format!(
+            "; deviation of {} differences by seed {}, {}",
+            found.count,
+            measure.show_within(deviation, deviation),
+            significance::show(chance)
+        ),
+        _ => "; no spread".to_string(),
+    };
     let ratio = Ratio::of(own.1, other.1);
-    let mut shown = ratio.map_or(String::new(), |ratio| format!("; ratio {}", show_ratio(ratio)));
-    let pairs = Pairs::of(own.1, other.1, measure.better == Some(Better::Lower));
-    if let Some(pairs) = &pairs {
-        shown += &format!(
-            "; {}",
-            pairs.told(&|number| measure.show_within(number, spread.unwrap_or(0.0)))
-        );
+    shown += &ratio.map_or(String::new(), |ratio| format!("; ratio {}", show_ratio(ratio)));
+    if pairs.has_networks() {
+        shown += &format!("; {}", pairs.told(&|number| measure.show_within(number, deviation)));
     }
     Judged {
-        verdict: judge(gain - by, spread.unwrap_or(0.0)),
+        verdict: Verdict::NotDecided(gains.len()),
+        chance,
+        is_met: by_seed.is_some_and(|found| found.mean > by),
         measured: format!(
-            "{} {} against {} {}: {difference}{claimed}; {told}{shown}",
+            "{} {} against {} {}: {difference}{claimed}{shown}",
             own.0,
             measure.show_summary(a, ""),
             other.0,
@@ -224,7 +251,7 @@ fn compared(measure: &Measure, own: (&str, &[(Key, f64)]), other: (&str, &[(Key,
         ),
         gain: Some(gain),
         ratio,
-        pairs,
+        pairs: Some(pairs),
     }
 }
 
@@ -244,11 +271,15 @@ fn bounded(measure: &Measure, own: (&str, &[(Key, f64)]), least: bool, bound: f6
     let Some(found) = summary(own.1) else {
         return Judged::unknown();
     };
-    let gain = if least { found.mean - bound } else { bound - found.mean };
-    let verdict = match judge(gain, found.deviation) {
-        // A bound that is met exactly holds.
-        Verdict::WithinSpread if gain == 0.0 && found.deviation == 0.0 => Verdict::Held,
-        verdict => verdict,
+    let sign = if least { 1.0 } else { -1.0 };
+    let gain = sign * (found.mean - bound);
+    let apart: Vec<f64> = means(own.1).iter().map(|number| sign * (number - bound)).collect();
+    // A bound that all seeds meet exactly holds.
+    let is_exact = apart.len() > 1 && apart.iter().all(|number| *number == 0.0);
+    let chance = if is_exact {
+        Some(0.0)
+    } else {
+        significance::chance(&apart)
     };
     let word = if least { "at least" } else { "at most" };
     let size = measure.show_within(gain.abs(), found.deviation);
@@ -257,26 +288,19 @@ fn bounded(measure: &Measure, own: (&str, &[(Key, f64)]), least: bool, bound: f6
         _ => format!("met by {size}"),
     };
     Judged {
-        verdict,
+        verdict: Verdict::NotDecided(apart.len()),
+        chance,
+        is_met: apart.iter().sum::<f64>() >= 0.0,
         measured: format!(
-            "{} {}, claimed {word} {}: {difference}",
+            "{} {}, claimed {word} {}: {difference}; {}",
             own.0,
             measure.show_summary(found, ""),
-            measure.show_given(bound)
+            measure.show_given(bound),
+            chance.map_or("no spread".to_string(), significance::show)
         ),
         gain: Some(gain),
         ratio: None,
         pairs: None,
-    }
-}
-
-/// The verdict on a gain that is claimed to be positive.
-fn judge(gain: f64, spread: f64) -> Verdict {
-    match gain {
-        _ if gain > spread => Verdict::Held,
-        _ if gain < -spread => Verdict::DidNotHold,
-        _ if gain.is_nan() => Verdict::Unknown,
-        _ => Verdict::WithinSpread,
     }
 }
 
@@ -303,21 +327,4 @@ pub(super) fn check_name(place: &str, what: &str, name: &str, known: &[&str]) ->
         "{place}: there is no {what} called '{name}'; there are {}",
         known.join("; ")
     )))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_difference_within_the_spread_is_no_verdict() {
-        assert_eq!(judge(0.2, 0.1), Verdict::Held);
-        assert_eq!(judge(-0.2, 0.1), Verdict::DidNotHold);
-        assert_eq!(
-            [judge(0.1, 0.1), judge(-0.1, 0.1), judge(0.0, 0.0)],
-            [Verdict::WithinSpread; 3]
-        );
-        assert_eq!(judge(1e-9, 0.0), Verdict::Held);
-        assert_eq!(judge(f64::NAN, 0.1), Verdict::Unknown);
-    }
 }

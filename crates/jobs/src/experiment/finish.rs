@@ -49,7 +49,7 @@ impl Experiment {
         let (recipe, mut all) = self.base.clone();
         (options.change)(&mut all)?;
         let about = About {
-            command: &options.command,
+            command: &(options.command.clone() + &self.only_flags(&records)),
             fixed: &all.beyond(&recipe),
             machine,
             time: &seconds.map_or("a time that nobody has noted".to_string(), |seconds| {
@@ -65,7 +65,7 @@ impl Experiment {
         let judged = self.judged(&records);
         let mut text = self.table(&records);
         for (claim, found) in &judged {
-            text += &format!("{}: {} ({})\n", found.verdict.word(), claim.text, found.measured);
+            text += &format!("{}: {} ({})\n", found.verdict.words(), claim.text, found.measured);
         }
         match page {
             Some(page) => text += &format!("written to {}\n", page.display()),
@@ -85,6 +85,16 @@ impl Experiment {
             json,
             text,
         })
+    }
+
+    /// The flags with which a command makes the points of these records, and no others.
+    fn only_flags(&self, records: &[Record]) -> String {
+        let has = |(point, _): &(usize, &Point)| records.iter().any(|record| record.point == *point);
+        if self.grid.rows().all(|row| has(&row)) {
+            return String::new();
+        }
+        let own = self.grid.rows().filter(has);
+        own.map(|(_, point)| format!(" --only \"{}\"", point.name)).collect()
     }
 
     fn record_json(&self, runs: &[&GridRun], record: &Record) -> Option<Value> {

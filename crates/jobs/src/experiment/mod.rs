@@ -27,6 +27,9 @@ mod reader;
 mod results;
 mod runs;
 mod searches;
+mod significance;
+#[cfg(test)]
+mod simulation;
 mod states;
 mod summary;
 mod trainings;
@@ -89,7 +92,7 @@ pub struct Options<'a> {
     pub only: Vec<String>,
     /// Puts flags over the settings of every run.
     pub change: &'a dyn Fn(&mut Settings) -> Result<()>,
-    /// The command as it was given, for the page.
+    /// The command as it was given but for the points; the page adds those that its table has.
     pub command: String,
 }
 

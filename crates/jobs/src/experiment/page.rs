@@ -2,9 +2,11 @@
 //! many strip one that is written into the page or into a `data:` link.
 
 use super::Experiment;
-use super::claim::{Claim, Judged};
+use super::claim::{Claim, Judged, judge};
 use super::grid::slug;
+use super::pairs::Pairs;
 use super::results::{Record, by_seed, summary};
+use super::significance;
 use lessen_base::atomic::{check_link, unwritable, write_file};
 use lessen_base::{Error, Result};
 use std::fs;
@@ -225,35 +227,48 @@ impl Experiment {
         let mut text = "| claim | measured | verdict |\n|---|---|---|\n".to_string();
         let judged = self.judged(records);
         for (claim, found) in &judged {
-            let word = found.verdict.word();
+            let word = found.verdict.words();
             text += &format!("| {} | {} | **{word}** |\n", cell(&claim.text), cell(&found.measured));
         }
-        text += "\nA claim held, or did not, where the difference of the means is larger than the deviation.";
+        text += &format!(
+            "\nVerdicts are of t-tests over the seeds, two-sided: of the differences of runs with the same seed, or of one \
+             point's numbers against a bound, with one degree of freedom less than seeds. At most {} % is the chance that any \
+             claim of this page is decided where nothing differs: the level is divided among the tested claims (Holm), {}.",
+            100.0 * significance::LEVEL,
+            judged.iter().filter(|(_, found)| found.chance.is_some()).count()
+        );
         if judged.iter().any(|(_, found)| found.ratio.is_some()) {
             text += " A ratio is that of the two means beside it; its deviation is that of the ratios seed by seed, or, \
                      where the seeds of the points differ, follows from both deviations.";
         }
-        if judged.iter().any(|(_, found)| found.pairs.is_some()) {
-            text += " A pair is a network on both sides with the same seed, initial values among them; p is that of the \
-                     two-sided sign test over the pairs as if they were independent, which networks of one set are not, so \
-                     the mean difference of each set stands beside it.";
+        if judged
+            .iter()
+            .any(|(_, found)| found.pairs.as_ref().is_some_and(Pairs::has_networks))
+        {
+            text += " A pair is a network on both sides with the same seed, initial values among them; networks of one set \
+                     are not independent, so that the test has the mean difference of each set.";
         }
         text + "\n"
     }
 
     /// The claims with their verdicts.
     pub(super) fn judged(&self, records: &[Record]) -> Vec<(&Claim, Judged)> {
-        let judged = self.claims.iter().filter_map(|claim| {
-            let number = self.measures.iter().position(|measure| measure.name == claim.measure)?;
-            let of = |name: &str| {
-                let point = self.grid.points.iter().position(|point| point.name == name);
-                point.map_or(Vec::new(), |point| by_seed(records, point, number))
-            };
-            let mut judged = claim.verdict(&self.measures[number], of);
-            judged.measured = format!("{}: {}", claim.measure, judged.measured);
-            Some((claim, judged))
-        });
-        judged.collect()
+        let (claims, mut judged): (Vec<&Claim>, Vec<Judged>) = self
+            .claims
+            .iter()
+            .filter_map(|claim| {
+                let number = self.measures.iter().position(|measure| measure.name == claim.measure)?;
+                let of = |name: &str| {
+                    let point = self.grid.points.iter().position(|point| point.name == name);
+                    point.map_or(Vec::new(), |point| by_seed(records, point, number))
+                };
+                let mut judged = claim.measured(&self.measures[number], of);
+                judged.measured = format!("{}: {}", claim.measure, judged.measured);
+                Some((claim, judged))
+            })
+            .unzip();
+        judge(&mut judged);
+        claims.into_iter().zip(judged).collect()
     }
 }
 
@@ -341,11 +356,22 @@ mod tests {
     #[test]
     fn better_and_worse_are_words_in_both_directions() {
         for (value, own, other, expected) in [
-            ("dev_loss", [1.0, 1.2], [2.0, 2.2], "held: better by 1.00"),
-            ("dev_loss", [2.0, 2.2], [1.0, 1.2], "did not hold: worse by 1.00"),
-            ("dev_accuracy", [0.9, 0.8], [0.5, 0.6], "held: better by 0.300"),
-            ("dev_accuracy", [0.5, 0.6], [0.9, 0.8], "did not hold: worse by 0.300"),
-            ("dev_accuracy", [0.5, 0.6], [0.5, 0.6], "within the spread: equal"),
+            ("dev_loss", [1.0, 1.25], [2.0, 2.25], "held: better by 1.0000"),
+            ("dev_loss", [2.0, 2.25], [1.0, 1.25], "not held: worse by 1.0000"),
+            ("dev_accuracy", [0.9, 0.8], [0.5, 0.39], "held: better by 0.4050"),
+            ("dev_accuracy", [0.5, 0.39], [0.9, 0.8], "not held: worse by 0.4050"),
+            (
+                "dev_accuracy",
+                [0.9, 0.8],
+                [0.5, 0.6],
+                "not decided with 2 seeds: better by 0.30",
+            ),
+            (
+                "dev_accuracy",
+                [0.5, 0.6],
+                [0.5, 0.6],
+                "not decided with 2 seeds: equal",
+            ),
         ] {
             let rest = format!(
                 "[[measure]]\nvalue = \"{value}\"\n[[claim]]\ntext = \"It is.\"\nmeasure = \"{value}\"\nbetter = \"one\"\n\
@@ -362,7 +388,7 @@ mod tests {
             let judged = &experiment.judged(&records)[0].1;
             let (_, told) = judged.measured.split_once("(2): ").unwrap();
             let (difference, rest) = told.split_once("; ").unwrap();
-            assert_eq!(format!("{}: {difference}", judged.verdict.word()), expected);
+            assert_eq!(format!("{}: {difference}", judged.verdict.words()), expected);
             // The ratio is that of the means, with the deviation of the ratios of both seeds.
             let mean = |numbers: [f64; 2]| (numbers[0] + numbers[1]) / 2.0;
             let ratio = judged.ratio.unwrap();

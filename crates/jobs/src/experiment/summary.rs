@@ -25,16 +25,6 @@ impl Summary {
         };
         Some(Summary { count, mean, deviation })
     }
-
-    /// The pooled deviation of two groups: the root of the mean of their variances, weighted by `count - 1`; none where
-    /// neither has two numbers.
-    pub(super) fn pooled(self, other: Summary) -> Option<f64> {
-        let freedom = (self.count + other.count)
-            .checked_sub(2)
-            .filter(|freedom| *freedom > 0)?;
-        let squares = |group: Summary| (group.count - 1) as f64 * group.deviation.powi(2);
-        Some(((squares(self) + squares(other)) / freedom as f64).sqrt())
-    }
 }
 
 /// The seed of a run and the number of a network, which is 0 of a training.
@@ -98,19 +88,6 @@ mod tests {
             }
         );
         assert_eq!(Summary::of(&[]), None);
-    }
-
-    #[test]
-    fn groups_are_pooled_by_their_degrees_of_freedom() {
-        let (a, b) = (
-            Summary::of(&[1.0, 3.0]).unwrap(),
-            Summary::of(&[0.0, 3.0, 6.0]).unwrap(),
-        );
-        // Variances 2 with 1 degree and 9 with 2 degrees.
-        assert!((a.pooled(b).unwrap() - (20.0f64 / 3.0).sqrt()).abs() < 1e-12);
-        let single = Summary::of(&[1.0]).unwrap();
-        assert_eq!(single.pooled(single), None);
-        assert_eq!(single.pooled(a), Some(a.deviation));
     }
 
     #[test]

@@ -53,8 +53,7 @@ impl Experiment {
                 of_runs.push(set);
             }
         }
-        let only = self.only.iter().map(|point| format!(" --only \"{point}\""));
-        let flags: String = only.chain(self.set.iter().map(|set| format!(" --set {set}"))).collect();
+        let flags: String = self.set.iter().map(|set| format!(" --set {set}")).collect();
         let change = |settings: &mut Settings| of_runs.iter().try_for_each(|set| settings.set_flag(set));
         if let Some(page) = &self.page {
             check_place(page, std::slice::from_ref(&self.file), &[])?;

@@ -154,7 +154,7 @@ fn condensations_of_a_grid_are_judged_by_several_networks_each() {
         "| multi | ",
         " (6) | 90.9000 | ",
         "Networks of one set share its images, so they are not independent.",
-        " of 6 pairs (p ",
+        " of 6 pairs, set by set ",
         "![right, % over step](bars/1-right-over-step.svg)\n",
         "`condense.real_batch = 8`",
     ] {
@@ -162,7 +162,7 @@ fn condensations_of_a_grid_are_judged_by_several_networks_each() {
     }
     let claim = &found["claims"][0];
     assert_eq!(claim["pairs"]["pairs"], 6);
-    assert_eq!(claim["pairs"]["sets"].as_array().unwrap().len(), 2);
+    assert_eq!(claim["pairs"]["seeds"].as_array().unwrap().len(), 2);
 
     // Again, nothing is left to do; a set that was not judged yet is, and ends with the same numbers.
     let told = stderr(&lessen(dir, &["experiment", "bars.toml"]));
@@ -289,7 +289,10 @@ fn points_that_are_not_asked_for_stay_empty() {
     assert!(!dir.join("runs/bars/intra").exists());
     let page = fs::read_to_string(dir.join("pages/bars.md")).unwrap();
     assert!(page.contains("| intra | – | "), "{page}");
-    assert!(page.contains("--only \"multi\" --set evaluation.at=[]"), "{page}");
+    assert!(
+        page.contains(" --set evaluation.at=[] --set evaluation.networks=2 --only \"multi\"\n"),
+        "{page}"
+    );
     let sentence = refuse(dir, &["experiment", "bars.toml", "--only", "mluti"]);
     assert_eq!(
         sentence,
