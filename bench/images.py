@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 import step
+import verdicts
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -77,7 +78,7 @@ def shown(runs):
 
 def table(results):
     """Lines of job, side, mean and deviation, each seed, ms per step, verdict."""
-    lines = []
+    lines, apart = [], []
     for job, sides in results.items():
         first = sides.get("f32")
         for side, runs in sides.items():
@@ -86,12 +87,15 @@ def table(results):
             if limit and side != "PyTorch":
                 verdict = f"{'yes' if mean >= limit else 'NO'} (at least {100 * limit:.1f})"
             elif side != "f32" and first:
-                far = abs(mean - statistics.mean(run["accuracy"] for run in first))
-                most = max(max(run["accuracy"] for run in r) - min(run["accuracy"] for run in r) for r in (first, runs))
-                verdict = f"{'yes' if far <= most else 'NO'} (within the spread of f32)"
+                apart.append([run["accuracy"] - own["accuracy"] for run, own in zip(runs, first)])
+                verdict = len(apart) - 1
             name = side if side == "PyTorch" else f"Lessen {side}"
             ms = statistics.median(run["step_ms"] for run in runs)
-            lines.append((job, name, *shown(runs), f"{ms:.0f}", verdict))
+            lines.append([job, name, *shown(runs), f"{ms:.0f}", verdict])
+    found = verdicts.judged(apart)
+    for line in lines:
+        if isinstance(line[-1], int):
+            line[-1] = f"more than Lessen f32: {found[line[-1]]}"
     return lines
 
 
@@ -110,7 +114,9 @@ def markdown(results, args, python):
         "| data | side | accuracy | each seed | ms per step | required |",
         "|---|---|---|---|---|---|",
     ]
-    text += ["| " + " | ".join(line) + " |" for line in table(results)]
+    lines = table(results)
+    text += ["| " + " | ".join(line) + " |" for line in lines]
+    text += ["", verdicts.about(sum("more than" in line[-1] for line in lines))]
     return "\n".join(text) + "\n"
 
 

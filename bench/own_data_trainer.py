@@ -23,6 +23,7 @@ import transformers
 
 import own_data
 import step
+import verdicts
 
 # Points by which Lessen may be below transformers.
 LIMIT = 1.0
@@ -91,7 +92,7 @@ def page(args, found):
         rows.append(f"| {name} | {' | '.join(f'{own:.1f}' for own in scores)} | {statistics.mean(scores):.1f} | {took} |")
     apart = [100 * (own["lessen"] - own["trainer"]) for own in found]
     mean = statistics.mean(apart)
-    held = "held" if mean >= -LIMIT else "NOT held"
+    [held] = verdicts.judged([[own + LIMIT for own in apart]])
     seeds = args.seeds.split(",")
     return "\n".join([
         "# One's own data from a checkpoint",
@@ -110,7 +111,8 @@ def page(args, found):
         "- `lessen train --data FOLDER --init CHECKPOINT`: nothing else said but the seed; its best epoch is chosen on the held-out"
         " rows, which favours it a little; its seconds are those of the whole command, with its linear model",
         "- transformers: `Trainer` with its defaults (3 epochs, batches of 8, rate 5e-5 that falls linearly, no warm-up)",
-        f"- Asked: at most {LIMIT:g} point below Trainer in the mean: {held}, {mean:+.1f} points ({min(apart):+.1f} to {max(apart):+.1f})",
+        f"- Asked: at most {LIMIT:g} point below Trainer in the mean: {held}; {mean:+.1f} points ({min(apart):+.1f} to {max(apart):+.1f})",
+        f"- {verdicts.about(1)}",
         "",
         f"| | {' | '.join(f'seed {seed}' for seed in seeds)} | mean | seconds |",
         "|---" * (len(seeds) + 3) + "|",

@@ -31,6 +31,7 @@ import transformers
 import finetune
 import pretraining_text
 import step
+import verdicts
 
 # Sizes of the model and what config.json calls them.
 SIZES = {
@@ -195,17 +196,11 @@ def fine_tune(args, lessen, python, init, config):
     return results, apart
 
 
-def statements(sides, probabilities):
-    """What is claimed of a job, and whether it holds."""
+def claims(sides):
+    """What is claimed of a job, and its numbers seed by seed."""
     quality = {side: step.column(found, "quality") for side, found in sides.items()}
-    mean = {side: statistics.mean(values) for side, values in quality.items()}
-    spread = max(max(quality[side]) - min(quality[side]) for side in ["lessen", "transformers"])
-    apart = abs(mean["lessen"] - mean["transformers"])
-    same = f"same quality here and there: means {apart:.4f} apart, greatest spread of a side {spread:.4f}"
-    worst, best = min(quality["lessen"]), max(quality["scratch"])
-    better = f"better than from scratch: worst pre-trained seed {worst:.4f}, best seed from scratch {best:.4f}"
-    folder = f"transformers finds the probabilities of the models that Lessen saved, within {probabilities:.1e}"
-    return [(same, apart <= spread), (better, worst > best), (folder, probabilities <= PROBABILITY_TOLERANCE)]
+    for other, text in (("transformers", "better than in transformers"), ("scratch", "better than from scratch")):
+        yield text, [own - its for own, its in zip(quality["lessen"], quality[other])]
 
 
 def rows(name, sides):
@@ -241,13 +236,18 @@ def page(args, results, apart, config, lines, python):
         " all tasks. The rate was chosen by one seed. Seeds decide order, dropout and first weights",
         "- transformers loads the folder of pre-training with no missing and no unexpected keys but those of the head",
     ]
+    found = [claim for sides in results.values() for claim in claims(sides)]
+    said = verdicts.judged([numbers for _, numbers in found])
+    said = [f"- {text}: {verdict}; by {statistics.mean(numbers):+.4f}." for (text, numbers), verdict in zip(found, said)]
     for name, sides in results.items():
         seeds = " | ".join(f"seed {seed}" for seed in range(1, args.seeds + 1))
         text += ["", f"## {JOBS[name]}", "", f"{MEASURES[name].capitalize()} on the dev split.", ""]
         text += [f"| | {seeds} | mean | spread | median time, s |", "|---" * (args.seeds + 4) + "|"]
         text += [*rows(name, sides), ""]
-        found = statements(sides, apart[name])
-        text += [f"- {'Holds' if holds else 'DOES NOT HOLD'}: {what}." for what, holds in found]
+        text += [said.pop(0) for _ in claims(sides)]
+        finds = "finds" if apart[name] <= PROBABILITY_TOLERANCE else "does NOT find"
+        text += [f"- transformers {finds} the probabilities of the models that Lessen saved: {apart[name]:.1e} apart."]
+    text += ["", verdicts.about(len(found))]
     return "\n".join(text) + "\n"
 
 
