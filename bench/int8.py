@@ -198,22 +198,22 @@ def generated(args):
 
 
 def verdicts(table, speeds, sets):
-    """What was asked, and where it did not hold."""
+    """What was asked, and where it was missed."""
     slow = [f"{row[0]} at batch {row[1]} {row[5].split()[0]}" for row in table if float(row[5].split()[0]) > LIMIT_INT8]
-    missed = f"did not hold for {len(slow)} of {len(table)}: {', '.join(slow)}" if slow else "held"
+    missed = f"missed for {len(slow)} of {len(table)}: {', '.join(slow)}" if slow else "met"
     text = [f"- Integers take at most {LIMIT_INT8} of ONNX Runtime's time: {missed}."]
     of_bert = [row for row in table if row[0] == "bert"]
     if of_bert:
-        held = "held" if all(float(row[6]) <= LIMIT_F32 for row in of_bert) else "did not hold"
-        text.append(f"- BERT-base in integers takes at most {LIMIT_F32} of its time in f32: {held} ({', '.join(row[6] for row in of_bert)}).")
+        is_met = "met" if all(float(row[6]) <= LIMIT_F32 for row in of_bert) else "missed"
+        text.append(f"- BERT-base in integers takes at most {LIMIT_F32} of its time in f32: {is_met} ({', '.join(row[6] for row in of_bert)}).")
     if sets:
         slow = [f"{row[1]} at batch {row[2]} with {row[0]} {row[5]}" for row in sets if float(row[5]) > LIMIT_OF_SETS]
-        missed = f"did not hold for {len(slow)} of {len(sets)}: {', '.join(slow)}" if slow else "held"
+        missed = f"missed for {len(slow)} of {len(sets)}: {', '.join(slow)}" if slow else "met"
         text.append(f"- Integers are not slower than f32 with each of these instructions ({', '.join(dict.fromkeys(row[0] for row in sets))}): {missed}.")
     for precision, wanted in FASTER.items() if speeds else ():
         found = speeds[precision] / speeds["f32"]
-        held = "held" if found >= wanted else "did not hold"
-        text.append(f"- GPT-2 small in {precision} is at least {wanted} times as fast as in f32: {held} ({found:.2f}).")
+        is_met = "met" if found >= wanted else "missed"
+        text.append(f"- GPT-2 small in {precision} is at least {wanted} times as fast as in f32: {is_met} ({found:.2f}).")
     return text
 
 

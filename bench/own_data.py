@@ -225,7 +225,7 @@ def page(args, results):
     head = ["data", "rows", "simplest guess", "result", "chosen", "linear", "network", "scikit-learn", "result ahead", "linear ahead",
             "FLAML", "seconds", "its seconds"]
     line = lambda cells: "| " + " | ".join(cells) + " |"
-    held = "; ".join(failed) if failed else "all held"
+    held = "; ".join(failed) if failed else "all met"
     sets = "" if args.sets == ",".join(SETS) else f" --sets {args.sets}"
     return "\n".join([
         "# One's own data",

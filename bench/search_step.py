@@ -173,10 +173,10 @@ def page(args, results, load):
             ratios[which] = [statistics.median(a) / statistics.median(b) for a, b in pairs]
         ratios["memory"] = [a["peak"] / b["peak"] for a, b in zip(own, rounds)]
         timed = ratios["architecture"]
-        held = "not timed" if not timed else "held" if statistics.median(timed) <= REQUIRED_TIME else "not held"
-        memory = "held" if statistics.median(ratios["memory"]) <= REQUIRED_MEMORY else "not held"
+        speed = "not timed" if not timed else "met" if statistics.median(timed) <= REQUIRED_TIME else "missed"
+        memory = "met" if statistics.median(ratios["memory"]) <= REQUIRED_MEMORY else "missed"
         cells = [step.spread(values, 2 if statistics.median(values) >= 0.1 else 4) if values else "–" for values in ratios.values()]
-        lines.append(f"| {side} | " + " | ".join(cells) + f" | time {held}, memory {memory} |")
+        lines.append(f"| {side} | " + " | ".join(cells) + f" | time {speed}, memory {memory} |")
     return "\n".join(lines) + "\n"
 
 
