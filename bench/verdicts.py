@@ -12,7 +12,11 @@ LEVEL = 0.05
 
 
 def two_sided(t, freedom):
-    """The probability that Student's t is at least t from 0 (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4)."""
+    """The probability that Student's t is at least t from 0 (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4).
+
+    >>> [round(two_sided(t, freedom), 5) for freedom, t in ((1, 12.7062), (2, 4.30265), (3, 3.18245), (30, 2.04227))]
+    [0.05, 0.05, 0.05, 0.05]
+    """
     angle = math.atan(t / math.sqrt(freedom))
     sine, cosine = math.sin(angle), math.cos(angle)
     odd = freedom % 2
@@ -35,7 +39,11 @@ def chance(numbers):
 
 
 def decided(chances):
-    """Which of a page's claims are decided, by their p; one without p is not."""
+    """Which of a page's claims are decided, by their p; one without p is not.
+
+    >>> decided([0.03, None, 0.016, 0.9, 0.012])
+    [False, False, True, False, True]
+    """
     tested = sorted((p, at) for at, p in enumerate(chances) if p is not None)
     found = [False] * len(chances)
     for rank, (p, at) in enumerate(tested):
@@ -53,7 +61,11 @@ def words(numbers, is_decided):
 
 
 def judged(claims):
-    """The verdict on each claim of a page, with its p; a claim is its numbers, one of each seed."""
+    """The verdict on each claim of a page, with its p; a claim is its numbers, one of each seed.
+
+    >>> judged([[1.0, 1.1, 0.9], [-1.0, -1.2, -1.1], [0.1, -0.2], [0.3]])
+    ['held, p 0.0033', 'not held, p 0.0027', 'not decided with 2 seeds, p 0.795', 'not decided with 1 seed, no spread']
+    """
     chances = [chance(numbers) for numbers in claims]
     marks = zip(claims, chances, decided(chances))
     return [f"{words(numbers, is_decided)}, {show(p)}" for numbers, p, is_decided in marks]
