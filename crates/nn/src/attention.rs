@@ -1,24 +1,20 @@
 //! The attention that all layers of a model have: how scores become weights, and how positions are known.
 
 use lessen_graph::Tensor;
-use lessen_graph::ops::attention::{Fire, PositionBias, Weighting};
+use lessen_graph::ops::attention::{PositionBias, Weighting};
 use serde_json::{Map, Value};
 
 use crate::batch::BatchShape;
 use crate::config::{Fields, put_own};
 use crate::context::Cx;
+use crate::fire::FireConfig;
 use crate::init::Init;
 use crate::layers::{Attend, RelativeBias};
 use crate::position::{FIELD as OWN_POSITION, Position};
 use crate::rotary::Rotary;
 use lessen_base::{Error, Result};
 
-/// Initial value of FIRE's parameter `c`; `l` begins as 1.
-const FIRE_C: f64 = 0.1;
-
 const OWN_WEIGHTING: &str = "lessen_attention";
-const OWN_FIRE_WIDTH: &str = "lessen_fire_width";
-const OWN_FIRE_SHARED: &str = "lessen_fire_shared";
 
 /// The attention of every layer of a model.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -27,21 +23,18 @@ pub struct AttentionConfig {
     pub weighting: Weighting,
     /// How positions are known.
     pub position: Position,
-    /// Width of the hidden layer of FIRE's function.
-    pub fire_width: usize,
-    /// Whether all layers share the parameters of FIRE, or each has its own.
-    pub fire_shared: bool,
+    /// The function of FIRE, where positions are known by it.
+    pub fire: FireConfig,
     /// The angles of rotary positions.
     pub rotary: Rotary,
 }
 
 impl AttentionConfig {
-    /// Softmax and learned positions; for FIRE a width of 32 and shared parameters.
+    /// Softmax and learned positions; for FIRE [`FireConfig::DEFAULT`].
     pub const DEFAULT: AttentionConfig = AttentionConfig {
         weighting: Weighting::Softmax,
         position: Position::Learned,
-        fire_width: 32,
-        fire_shared: true,
+        fire: FireConfig::DEFAULT,
         rotary: Rotary::DEFAULT,
     };
 }
@@ -95,8 +88,7 @@ impl AttentionConfig {
                 )
             })?;
         }
-        config.fire_width = fields.size_or(OWN_FIRE_WIDTH, config.fire_width)?;
-        config.fire_shared = fields.switch_or(OWN_FIRE_SHARED, config.fire_shared)?;
+        config.fire = config.fire.with_fields(fields)?;
         let refuse = |_| {
             fields.error(
                 OWN_POSITION,
@@ -109,7 +101,6 @@ impl AttentionConfig {
 
     /// Writes settings that differ from the default of the model, in fields that transformers ignores.
     pub(crate) fn put(&self, default: &AttentionConfig, map: &mut Map<String, Value>) {
-        let fire = self.position == Position::Fire;
         for (field, differs, value) in [
             (
                 OWN_WEIGHTING,
@@ -121,11 +112,10 @@ impl AttentionConfig {
                 self.position != default.position,
                 Value::from(self.position.name()),
             ),
-            (OWN_FIRE_WIDTH, fire, Value::from(self.fire_width)),
-            (OWN_FIRE_SHARED, fire, Value::from(self.fire_shared)),
         ] {
             put_own(map, field, differs.then_some(value));
         }
+        self.fire.put(self.position == Position::Fire, map);
     }
 }
 
@@ -134,8 +124,8 @@ impl AttentionConfig {
 pub(crate) struct SharedAttention {
     config: AttentionConfig,
     heads: usize,
-    /// The parameters of FIRE, where all layers share them.
-    fire: Option<Fire<Tensor>>,
+    /// The bias of FIRE, where all layers share its parameters.
+    fire: Option<PositionBias>,
     /// Positions by which queries and keys are rotated: `i32[T]` if all sequences have the same positions, otherwise
     /// one for each token of all sequences. None where nothing is rotated.
     rotary: Option<Tensor>,
@@ -150,11 +140,11 @@ pub(crate) struct SharedAttention {
 impl SharedAttention {
     /// Declares the parameters and inputs that all layers share, for queries and keys of the same tokens.
     pub(crate) fn new(cx: Cx, config: AttentionConfig, heads: usize, batch: BatchShape) -> SharedAttention {
-        let fire = config.position == Position::Fire && config.fire_shared;
+        let fire = config.position == Position::Fire && config.fire.shared;
         SharedAttention {
             config,
             heads,
-            fire: fire.then(|| fire_parameters(cx, heads, config.fire_width)),
+            fire: fire.then(|| config.fire.parameters(cx, heads)),
             rotary: (config.position == Position::Rope).then(|| batch.positions(cx)),
             relative: None,
             starts: batch.starts(cx),
@@ -182,8 +172,8 @@ impl SharedAttention {
         let bias = match self.config.position {
             Position::Alibi => PositionBias::Alibi,
             Position::Fire => {
-                let own = || fire_parameters(cx, self.heads, self.config.fire_width);
-                PositionBias::Fire(self.fire.unwrap_or_else(own))
+                let own = || self.config.fire.parameters(cx, self.heads);
+                self.fire.unwrap_or_else(own)
             }
             Position::Learned | Position::None | Position::Rope => PositionBias::None,
         };
@@ -201,22 +191,4 @@ impl SharedAttention {
             ..how
         }
     }
-}
-
-/// Declares the parameters of FIRE. Its two linear layers begin with the initial values of PyTorch's `nn.Linear`.
-fn fire_parameters(cx: Cx, heads: usize, width: usize) -> Fire<Tensor> {
-    cx.scope("fire", |cx| {
-        let first = Init::Uniform { bound: 1.0 };
-        let second = Init::Uniform {
-            bound: 1.0 / (width as f64).sqrt(),
-        };
-        Fire {
-            c: cx.param("c", &[], Init::Constant(FIRE_C)),
-            l: cx.param("l", &[], Init::Ones),
-            w1: cx.param("w1", &[width], first),
-            b1: cx.param("b1", &[width], first),
-            w2: cx.param("w2", &[heads, width], second),
-            b2: cx.param("b2", &[heads], second),
-        }
-    })
 }

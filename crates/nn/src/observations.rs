@@ -64,15 +64,14 @@ pub(crate) fn attention(cx: Cx, q: Tensor, k: Tensor, options: AttentionOptions)
     let starts = options
         .starts
         .map(|starts| starts.minimum(starts.scalar_like(tokens as f64)));
-    let (operation, rest) = AttentionOptions {
+    let scores = AttentionOptions {
         mask,
         starts,
         offset,
         dropout: None,
         ..options
     }
-    .operation(q);
-    let scores = operation.scores(q, k, &rest);
+    .scores(q, k);
     let queries = mask.filter(|_| sizes.queries == sizes.keys);
     let queries = queries.map(|mask| mask.reshape(&[sequences, 1, sizes.queries, 1]));
     let seen = match (scores.visible, queries) {

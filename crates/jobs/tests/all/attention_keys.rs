@@ -118,17 +118,24 @@ fn a_checkpoint_goes_on_with_another_attention() {
             "model.position=fire",
             "model.attention=relu:keys",
             "model.fire_width=5",
+            "model.fire_layers=2",
+            "model.fire_length=64",
             "train.lr=0",
         ]),
         &fire,
     );
     let json = config_json(&fire);
-    assert_eq!(
-        (&json["lessen_position"], &json["lessen_fire_width"]),
-        (&json!("fire"), &json!(5))
-    );
+    for (field, expected) in [
+        ("lessen_position", json!("fire")),
+        ("lessen_fire_width", json!(5)),
+        ("lessen_fire_layers", json!(2)),
+        ("lessen_fire_length", json!(64.0)),
+    ] {
+        assert_eq!(json[field], expected, "{field}");
+    }
     assert_eq!(json["lessen_attention"], "relu:keys");
-    let added = ["b1", "b2", "c", "l", "w1", "w2"].map(|part| format!("transformer.fire.{part}"));
+    let parts = ["b1", "b2", "b_middle", "c", "l", "w1", "w2", "w_middle"];
+    let added = parts.map(|part| format!("transformer.fire.{part}"));
     let (before, after) = (names(&first), names(&fire));
     assert_eq!(after.difference(&before).cloned().collect::<Vec<_>>(), added);
     assert_eq!(
@@ -149,7 +156,11 @@ fn a_checkpoint_goes_on_with_another_attention() {
     let init = format!("model.init={}", fire.join("model").display());
     let same = dir.path().join("same");
     losses(adder(&[&init]), &same);
-    assert_eq!(config_json(&same)["lessen_position"], "fire");
+    let kept = config_json(&same);
+    assert_eq!(
+        (&kept["lessen_position"], &kept["lessen_fire_layers"]),
+        (&json!("fire"), &json!(2))
+    );
     let learned = dir.path().join("learned");
     losses(
         adder(&[&init, "model.position=learned", "model.attention=softmax"]),
@@ -233,6 +244,7 @@ fn what_cannot_be_is_refused_with_what_can() {
          another number of heads or position"
     );
     assert!(encoder(&["model.fire_width=65537"]).ends_with("choose at most 65536"));
+    assert!(encoder(&["model.fire_layers=3"]).ends_with("choose at most 2"));
     let mut settings = classifier("encoder", &[]);
     let mut flag = |text| settings.set_flag(text).unwrap_err().to_string();
     assert_eq!(

@@ -11,9 +11,10 @@ use lessen_task::recipe;
 use lessen_task::recipe::settings::Settings;
 use std::path::Path;
 
-fn tiny_adder() -> Settings {
+/// A small adder with these flags.
+fn tiny_adder(flags: &[&str]) -> Settings {
     let mut settings = recipe::load("adder").unwrap();
-    for flag in [
+    let own = [
         "model.layers=1",
         "model.width=8",
         "model.heads=2",
@@ -25,15 +26,16 @@ fn tiny_adder() -> Settings {
         "train.lr=0.01",
         "train.warmup=2",
         "optimizer.kind=sgd",
-    ] {
+    ];
+    for flag in own.iter().chain(flags) {
         settings.set_flag(flag).unwrap();
     }
     settings
 }
 
 /// Trains three steps, resumes up to the fifth, and evaluates: all losses, and the answer to a sum.
-fn run_on(backend: &NewBackend, out: &Path) -> (Vec<f64>, String) {
-    train(&Request::new(tiny_adder(), out.to_path_buf()), backend).unwrap();
+fn run_on(flags: &[&str], backend: &NewBackend, out: &Path) -> (Vec<f64>, String) {
+    train(&Request::new(tiny_adder(flags), out.to_path_buf()), backend).unwrap();
     let longer = Request::resume(out.to_path_buf(), Some("adder"), |settings| {
         settings.set_flag("train.steps=5")
     });
@@ -55,15 +57,39 @@ fn run_on(backend: &NewBackend, out: &Path) -> (Vec<f64>, String) {
     }
 }
 
-#[test]
-fn a_recipe_runs_and_resumes_on_the_reference_evaluator_with_the_losses_of_the_cpu() {
+/// Runs an adder with these flags on both devices and compares the losses.
+fn check(flags: &[&str]) {
     let dir = tempfile::tempdir().unwrap();
     let cpu = NewBackend::new(|| Ok(Box::new(CpuBackend::new(1)?)));
     let reference = NewBackend::new(|| Ok(Box::new(ReferenceBackend::default())));
-    let (found, answer) = run_on(&reference, &dir.path().join("reference"));
-    let (expected, cpu_answer) = run_on(&cpu, &dir.path().join("cpu"));
+    let (found, answer) = run_on(flags, &reference, &dir.path().join("reference"));
+    let (expected, cpu_answer) = run_on(flags, &cpu, &dir.path().join("cpu"));
     for (found, expected) in found.iter().zip(&expected) {
-        assert!((found - expected).abs() <= 1e-5 * expected, "{found} for {expected}");
+        assert!(
+            (found - expected).abs() <= 1e-5 * expected,
+            "{flags:?}: {found} for {expected}"
+        );
     }
     assert!(answer.starts_with("123+456=") && cpu_answer.starts_with("123+456="));
+}
+
+#[test]
+fn a_recipe_runs_and_resumes_on_the_reference_evaluator_with_the_losses_of_the_cpu() {
+    check(&[]);
+}
+
+/// Texts have 12 tokens, so that most queries are beyond the length. With one hidden layer the CPU has a fused kernel,
+/// with two it has none.
+#[test]
+fn fire_beyond_its_length_has_the_losses_of_the_reference_evaluator() {
+    for layers in ["model.fire_layers=1", "model.fire_layers=2"] {
+        for learned in ["model.fire_length_learned=true", "model.fire_length_learned=false"] {
+            let fire = [
+                "model.position=fire",
+                "model.fire_length=4",
+                "model.attention=relu:keys",
+            ];
+            check(&[&fire[..], &[layers, learned]].concat());
+        }
+    }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::small_models::{BATCH, WEIGHTINGS, attention, given, loss_and_gradients, models};
+use crate::small_models::{BATCH, WEIGHTINGS, attention, deep_fire, given, loss_and_gradients, models};
 use crate::support::{Arrays, Folder, assert_close};
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
-use lessen_nn::{AttentionConfig, BatchShape, Cx, Loss, Model, Position};
+use lessen_nn::{AttentionConfig, BatchShape, Cx, FireConfig, Loss, Model, Position};
 use serde_json::Value;
 
 /// The logits of two texts of `length` tokens; the second text has three tokens and then the token `padding`.
@@ -33,10 +33,12 @@ fn logits(model: &Model, length: usize, padding: i32) -> Array {
 
 #[test]
 fn padding_changes_no_class() {
-    for position in Position::ALL {
-        for weighting in WEIGHTINGS {
-            for model in &models(attention(weighting, position, true))[..2] {
-                let what = format!("{} with {weighting} and {position}", model.architecture().name());
+    for weighting in WEIGHTINGS {
+        let of_position = |position| attention(weighting, position, true);
+        let attentions = Position::ALL.map(of_position);
+        for own in attentions.into_iter().chain([deep_fire(weighting)]) {
+            for model in &models(own)[..2] {
+                let what = format!("{} with {own:?}", model.architecture().name());
                 let short = logits(model, 4, 0);
                 assert_close(&what, &logits(model, 4, 7), &short, 1e-13);
                 // The second text alone does not change with the length of the batch.
@@ -145,11 +147,10 @@ fn a_file_keeps_attention_positions_and_loss_in_fields_of_our_own() {
                 let json = model.config_json();
                 fs::write(&path, Value::Object(json.clone()).to_string()).unwrap();
                 let read = Model::from_dir(&folder.0).unwrap();
-                let expected = AttentionConfig {
-                    fire_width: if position == Position::Fire { 3 } else { 32 },
-                    fire_shared: position != Position::Fire,
-                    ..model.attention()
-                };
+                let mut expected = model.attention();
+                if position != Position::Fire {
+                    expected.fire = FireConfig::DEFAULT;
+                }
                 assert_eq!((read.attention(), read.loss()), (expected, model.loss()));
                 assert_eq!(read.config_json(), json);
                 assert_eq!(read.parameters().len(), model.parameters().len());
@@ -167,6 +168,30 @@ fn a_file_keeps_attention_positions_and_loss_in_fields_of_our_own() {
             }
         }
     }
+}
+
+#[test]
+fn settings_of_fire_are_read_from_a_file_and_unusual_ones_alone_are_written() {
+    let folder = Folder::new();
+    for model in models(deep_fire("softmax")) {
+        let json = model.config_json();
+        assert_eq!(json["lessen_fire_layers"], 2);
+        assert_eq!(json["lessen_fire_length"], 1.5);
+        assert_eq!(json["lessen_fire_length_learned"], false);
+        fs::write(folder.file("config.json"), Value::Object(json.clone()).to_string()).unwrap();
+        let read = Model::from_dir(&folder.0).unwrap();
+        assert_eq!((read.attention(), read.config_json()), (model.attention(), json));
+        let names = |model: &Model| -> Vec<String> { model.parameters().into_iter().map(|p| p.name).collect() };
+        assert_eq!(names(&read), names(&model));
+        let of_fire: Vec<String> = names(&read).into_iter().filter(|name| name.contains("fire.")).collect();
+        let parts: Vec<&str> = of_fire.iter().filter_map(|name| name.rsplit('.').next()).collect();
+        assert_eq!(parts, ["c", "w1", "b1", "w2", "b2", "w_middle", "b_middle"]);
+    }
+    let usual = models(attention("softmax", Position::Fire, true))
+        .remove(0)
+        .config_json();
+    let fields: Vec<&String> = usual.keys().filter(|field| field.starts_with("lessen_fire")).collect();
+    assert_eq!(fields, ["lessen_fire_width", "lessen_fire_shared"]);
 }
 
 #[test]
@@ -196,6 +221,14 @@ fn what_cannot_be_is_refused() {
     assert_eq!(
         fault(&[("lessen_position", "rope".into()), ("n_head", 8.into())]),
         "DIR/config.json: the field `lessen_position` is `rope`, for which heads of 1 are odd"
+    );
+    assert_eq!(
+        fault(&[("lessen_fire_layers", 3.into())]),
+        "DIR/config.json: the field `lessen_fire_layers` must be 1 or 2, it is 3"
+    );
+    assert_eq!(
+        fault(&[("lessen_fire_length", 0.into())]),
+        "DIR/config.json: the field `lessen_fire_length` must be above 0, it is 0"
     );
     assert_eq!(
         fault(&[("lessen_fire_shared", 1.into())]),

@@ -1,6 +1,6 @@
 //! Batches without padding: the losses, gradients and statistics of padded ones.
 
-use crate::small_models::{BATCH, WEIGHTINGS, all_models, attention, given, loss_and_gradients_of};
+use crate::small_models::{BATCH, WEIGHTINGS, all_models, attention, deep_fire, given, loss_and_gradients_of};
 use crate::support::{Arrays, arrays, assert_close, model};
 use lessen_graph::{Array, Trace, evaluate_exactly};
 use lessen_nn::{BatchShape, Cx, Model, Position, Selection};
@@ -37,17 +37,16 @@ fn packed(model: &Model) -> Arrays {
 
 #[test]
 fn a_batch_without_padding_has_the_loss_and_the_gradients_of_a_padded_one() {
-    for position in Position::ALL {
-        for (i, weighting) in WEIGHTINGS.into_iter().enumerate() {
-            for model in all_models(attention(weighting, position, i % 2 == 0)) {
+    for (i, weighting) in WEIGHTINGS.into_iter().enumerate() {
+        let of_position = |position| attention(weighting, position, i % 2 == 0);
+        let attentions = Position::ALL.map(of_position);
+        for own in attentions.into_iter().chain([deep_fire(weighting)]) {
+            for model in all_models(own) {
                 let expected = loss_and_gradients_of(&model, BATCH, &given(&model));
                 let found = loss_and_gradients_of(&model, PACKED, &packed(&model));
                 assert_eq!(found.len(), expected.len());
                 for (name, array) in &expected {
-                    let what = format!(
-                        "{name} of {} with {weighting} and {position}",
-                        model.architecture().name()
-                    );
+                    let what = format!("{name} of {} with {own:?}", model.architecture().name());
                     assert_close(&what, &found[name], array, 1e-11);
                 }
             }

@@ -7,7 +7,7 @@ use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt_neox::{GPTNeoXForCausalLM, GptNeoxConfig};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::models::gptj::{GPTJForCausalLM, GptjConfig};
-use lessen_nn::{AttentionConfig, BatchShape, Cx, Model, Position, Rotary, initialize, numbered_labels};
+use lessen_nn::{AttentionConfig, BatchShape, Cx, FireConfig, Model, Position, Rotary, initialize, numbered_labels};
 
 pub const WEIGHTINGS: [&str; 6] = [
     "softmax",
@@ -24,9 +24,26 @@ pub fn attention(weighting: &str, position: Position, fire_shared: bool) -> Atte
     AttentionConfig {
         weighting: weighting.parse().unwrap(),
         position,
-        fire_width: 3,
-        fire_shared,
+        fire: FireConfig {
+            width: 3,
+            shared: fire_shared,
+            ..FireConfig::DEFAULT
+        },
         ..AttentionConfig::DEFAULT
+    }
+}
+
+/// FIRE with two hidden layers and a fixed length, below some of the positions.
+pub fn deep_fire(weighting: &str) -> AttentionConfig {
+    let own = attention(weighting, Position::Fire, true);
+    AttentionConfig {
+        fire: FireConfig {
+            layers: 2,
+            length: 1.5,
+            length_learned: false,
+            ..own.fire
+        },
+        ..own
     }
 }
 

@@ -9,7 +9,7 @@ use crate::recipe::value::Origin;
 use lessen_base::word::Word;
 use lessen_base::{Error, Result};
 use lessen_data::Problem;
-use lessen_nn::{AttentionConfig, Ngrams};
+use lessen_nn::{AttentionConfig, FireConfig, Ngrams};
 
 /// Checks that the settings of a training phase go together.
 ///
@@ -39,6 +39,11 @@ pub(super) fn check(config: &Config) -> Result<()> {
         ("model.width", model.width, 1 << 28),
         ("model.ffn", model.ffn, 1 << 28),
         ("model.fire_width", model.fire_width.unwrap_or(1), 1 << 16),
+        (
+            "model.fire_layers",
+            model.fire_layers.unwrap_or(1),
+            FireConfig::MOST_LAYERS,
+        ),
         ("model.vocab", model.vocab, 1 << 28),
         ("data.max_length", config.data.max_length, 1 << 28),
         ("train.batch", train.batch, 1 << 28),
@@ -99,6 +104,7 @@ fn check_ranges(config: &Config) -> Result<()> {
         ("model.classes", model.classes as u64),
         ("model.kv_heads", model.kv_heads.unwrap_or(1) as u64),
         ("model.fire_width", model.fire_width.unwrap_or(1) as u64),
+        ("model.fire_layers", model.fire_layers.unwrap_or(1) as u64),
         ("data.max_length", data.max_length as u64),
         ("data.min_count", data.min_count as u64),
         ("train.batch", train.batch as u64),

@@ -19,7 +19,7 @@ use lessen_base::word::Word;
 use lessen_data::Tokenizer;
 use lessen_nn::models::bert::{Family, Head};
 use lessen_nn::models::vit::VitFamily;
-use lessen_nn::{AttentionConfig, Model};
+use lessen_nn::{AttentionConfig, FireConfig, Model};
 use serde_json::{Map, Value, json};
 
 macro_rules! registry {
@@ -203,8 +203,13 @@ pub(crate) fn attention_over(keys: &ModelKeys, own: AttentionConfig) -> Attentio
     AttentionConfig {
         weighting: keys.attention.unwrap_or(own.weighting),
         position: keys.position.unwrap_or(own.position),
-        fire_width: keys.fire_width.unwrap_or(own.fire_width),
-        fire_shared: keys.fire_shared.unwrap_or(own.fire_shared),
+        fire: FireConfig {
+            width: keys.fire_width.unwrap_or(own.fire.width),
+            layers: keys.fire_layers.unwrap_or(own.fire.layers),
+            length: keys.fire_length.unwrap_or(own.fire.length),
+            length_learned: keys.fire_length_learned.unwrap_or(own.fire.length_learned),
+            shared: keys.fire_shared.unwrap_or(own.fire.shared),
+        },
         ..own
     }
 }

@@ -151,7 +151,7 @@ impl Op for AttentionBackward {
         let n = AttentionSizes::of(&q.ty(), &k.ty(), &v.ty());
         // Copies, so that the derivative of the biases ends at the parameters of FIRE.
         let rest: Vec<Tensor> = inputs[3 + between..].iter().map(|x| x.identity()).collect();
-        let all = op.scores(q, k, &rest);
+        let all = op.scores(q, k, &rest, None);
         let (q4, k4, v4, dy4) = (
             heads_first(q, n.heads),
             heads_first(k, n.heads),

@@ -87,14 +87,25 @@ impl<T> Fire<T> {
     }
 }
 
+/// A second hidden layer of FIRE's function, between the first one and `w2`: `f(u) = w2 relu(w relu(w1 u + b1) + b) +
+/// b2`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FireMiddle<T> {
+    /// `[W, W]`
+    pub w: T,
+    /// `[W]`
+    pub b: T,
+}
+
 impl Fire<Tensor> {
-    /// The biases `[H, Tq, Tk]` of queries at positions `[Tq, 1]` for keys at distances `[Tq, Tk]`; a batch may be in
-    /// front of all three.
-    pub(super) fn biases(&self, positions: Tensor, distances: Tensor) -> Tensor {
+    /// The biases `[H, Tq, Tk]` of queries at positions `[Tq, 1]` for keys at distances `[Tq, Tk]`, with one hidden
+    /// layer or two; a batch may be in front of all three.
+    pub(super) fn biases(&self, middle: Option<FireMiddle<Tensor>>, positions: Tensor, distances: Tensor) -> Tensor {
         let psi = |x: Tensor| ((x * self.c).abs() + 1.0).log();
         let length = self.l.abs() * FIRE_LENGTH;
         let u = psi(distances) / (psi(positions.maximum(length)) + FIRE_EPSILON);
-        let hidden = (u.unsqueeze(-1) * self.w1 + self.b1).relu();
+        let first = (u.unsqueeze(-1) * self.w1 + self.b1).relu();
+        let hidden = middle.map_or(first, |middle| (first.matmul_t(middle.w) + middle.b).relu());
         let biases = hidden.matmul_t(self.w2) + self.b2;
         match distances.shape().len() {
             2 => biases.permute(&[2, 0, 1]),

@@ -9,10 +9,10 @@ use lessen_base::Result;
 use crate::array::{Array, for_each_index};
 use crate::op::{Cost, IndexInput, OnSlices, Op, OutRole, Vjp};
 use crate::ops::attention::backward::AttentionBackward;
-use crate::ops::attention::bias::{AttentionBias, Fire};
+use crate::ops::attention::bias::{AttentionBias, Fire, FireMiddle};
 use crate::ops::attention::operation::{Attention, AttentionSizes};
 use crate::ops::attention::query::Operands;
-use crate::ops::attention::scores::{heads_first, heads_last};
+use crate::ops::attention::scores::{AttentionScores, FireLayers};
 use crate::ops::attention::weighting::Weighting;
 use crate::products::Products;
 use crate::tensor::Tensor;
@@ -65,26 +65,8 @@ impl Op for Attention {
     }
 
     fn decompose(&self, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
-        let (q, k, v) = (inputs[0], inputs[1], inputs[2]);
-        let n = AttentionSizes::of(&q.ty(), &k.ty(), &v.ty());
-        let dtype = q.dtype();
-        if n.keys == 0 {
-            // No query has a visible key, and there is no maximum to take.
-            let trace = q.trace();
-            let o = trace.full(dtype, &[n.batch, n.queries, n.heads, n.value], 0.0);
-            let rows = [n.batch, n.heads, n.queries];
-            let lse = || trace.full(dtype.accumulator(), &rows, f64::NEG_INFINITY);
-            return Some(
-                std::iter::once(o)
-                    .chain(self.weighting.is_softmax().then(lse))
-                    .collect(),
-            );
-        }
-        let scores = self.scores(q, k, &inputs[3..]);
-        let (weights, lse) = scores.weights();
-        let o = scores.drop(weights).matmul(heads_first(v, n.heads));
-        let lse = lse.map(|lse| lse.reshape(&[n.batch, n.heads, n.queries]));
-        Some(std::iter::once(heads_last(o, n.heads, dtype)).chain(lse).collect())
+        let qkv = [inputs[0], inputs[1], inputs[2]];
+        Some(self.unfused(qkv, &inputs[3..], None))
     }
 
     fn without_stream(&self) -> Option<Arc<dyn Op>> {
@@ -135,6 +117,8 @@ pub enum PositionBias {
     Alibi,
     /// FIRE with these parameters.
     Fire(Fire<Tensor>),
+    /// FIRE with two hidden layers. No operation has it: scores and weights are values of the graph.
+    DeepFire(Fire<Tensor>, FireMiddle<Tensor>),
 }
 
 /// Options of [`attention`].
@@ -161,12 +145,27 @@ pub struct AttentionOptions {
 }
 
 impl AttentionOptions {
-    /// The operation with these options, and its inputs after `q`, `k` and `v`; `q` gives the default scale.
+    /// The scores of queries `[B, Tq, H, D]` for keys `[B, Tk, G, D]`, ready to become weights.
     #[track_caller]
-    pub fn operation(&self, q: Tensor) -> (Attention, Vec<Tensor>) {
+    pub fn scores(&self, q: Tensor, k: Tensor) -> AttentionScores {
+        let (op, rest) = self.operation(q);
+        op.scores(q, k, &rest, self.deep_fire())
+    }
+
+    fn deep_fire(&self) -> Option<FireLayers> {
+        match self.bias {
+            PositionBias::DeepFire(fire, middle) => Some((fire, Some(middle))),
+            _ => None,
+        }
+    }
+
+    /// The operation with these options but for [`PositionBias::DeepFire`], and its inputs after `q`, `k` and `v`; `q`
+    /// gives the default scale.
+    #[track_caller]
+    fn operation(&self, q: Tensor) -> (Attention, Vec<Tensor>) {
         let dropout = self.dropout.filter(|(p, _)| *p != 0.0);
         let (bias, fire) = match self.bias {
-            PositionBias::None => (AttentionBias::None, None),
+            PositionBias::None | PositionBias::DeepFire(..) => (AttentionBias::None, None),
             PositionBias::Alibi => (AttentionBias::Alibi, None),
             PositionBias::Fire(fire) => (AttentionBias::Fire, Some(fire.into_array())),
         };
@@ -193,5 +192,8 @@ impl AttentionOptions {
 #[track_caller]
 pub fn attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions) -> Tensor {
     let (op, rest) = options.operation(q);
+    if let Some(deep) = options.deep_fire() {
+        return op.unfused([q, k, v], &rest, Some(deep))[0];
+    }
     q.trace().apply(op, &[&[q, k, v], &rest[..]].concat())[0]
 }

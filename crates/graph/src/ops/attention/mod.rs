@@ -10,7 +10,7 @@ mod rope_scaling;
 mod scores;
 pub mod weighting;
 
-pub use bias::{AttentionBias, FIRE_EPSILON, FIRE_LENGTH, Fire, alibi_slope};
+pub use bias::{AttentionBias, FIRE_EPSILON, FIRE_LENGTH, Fire, FireMiddle, alibi_slope};
 pub use forward::{AttentionOptions, PositionBias, attention};
 pub use operation::{AttentionSizes, Extras};
 pub use rope_scaling::RopeScaling;

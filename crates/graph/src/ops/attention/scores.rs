@@ -2,12 +2,15 @@
 
 use crate::array::Array;
 use crate::grad::vjp;
-use crate::ops::attention::bias::{AttentionBias, Fire, alibi_slope};
+use crate::ops::attention::bias::{AttentionBias, Fire, FireMiddle, alibi_slope};
 use crate::ops::attention::operation::{Attention, AttentionSizes, Extras};
 use crate::ops::attention::weighting::{Divisor, Weighting};
 use crate::ops::random::dropout::Dropout;
 use crate::tensor::Tensor;
 use crate::types::{DType, Type};
+
+/// The parameters of FIRE with one hidden layer or two.
+pub(super) type FireLayers = (Fire<Tensor>, Option<FireMiddle<Tensor>>);
 
 /// Positions of queries and keys, as tensors of the scores' dtype.
 struct Positions {
@@ -33,15 +36,39 @@ pub struct AttentionScores {
 }
 
 impl Attention {
-    /// The scores of an attention with these inputs, ready to become weights; `rest` are the inputs after `v`.
-    pub fn scores(&self, q: Tensor, k: Tensor, rest: &[Tensor]) -> AttentionScores {
+    /// The output of an attention with these inputs and, where the weights are a softmax, its `lse`, by simple
+    /// operations; `rest` are the inputs after `v`.
+    pub(super) fn unfused(&self, [q, k, v]: [Tensor; 3], rest: &[Tensor], deep: Option<FireLayers>) -> Vec<Tensor> {
+        let n = AttentionSizes::of(&q.ty(), &k.ty(), &v.ty());
+        let dtype = q.dtype();
+        if n.keys == 0 {
+            // No query has a visible key, and there is no maximum to take.
+            let trace = q.trace();
+            let o = trace.full(dtype, &[n.batch, n.queries, n.heads, n.value], 0.0);
+            let rows = [n.batch, n.heads, n.queries];
+            let lse = || trace.full(dtype.accumulator(), &rows, f64::NEG_INFINITY);
+            return std::iter::once(o)
+                .chain(self.weighting.is_softmax().then(lse))
+                .collect();
+        }
+        let scores = self.scores(q, k, rest, deep);
+        let (weights, lse) = scores.weights();
+        let o = scores.drop(weights).matmul(heads_first(v, n.heads));
+        let lse = lse.map(|lse| lse.reshape(&[n.batch, n.heads, n.queries]));
+        std::iter::once(heads_last(o, n.heads, dtype)).chain(lse).collect()
+    }
+
+    /// The scores of an attention with these inputs, ready to become weights; `rest` are the inputs after `v`, and
+    /// `deep` takes the place of the bias.
+    pub(super) fn scores(&self, q: Tensor, k: Tensor, rest: &[Tensor], deep: Option<FireLayers>) -> AttentionScores {
         let extras = self.extras(rest);
         let dtype = q.dtype().accumulator();
         let n = AttentionSizes::of(&q.ty(), &k.ty(), &k.ty());
         let products = heads_first(q, n.heads).matmul_t(heads_first(k, n.heads)) * self.scale;
-        let needs_positions = self.causal || self.segmented || self.bias != AttentionBias::None;
+        let fire = deep.or(extras.fire.map(|fire| (fire, None)));
+        let needs_positions = self.causal || self.segmented || self.bias != AttentionBias::None || fire.is_some();
         let positions = needs_positions.then(|| self.positions(&extras, n, dtype, q));
-        let biases = self.biases(&extras, n, positions.as_ref(), dtype);
+        let biases = self.biases(fire, n, positions.as_ref(), dtype);
         let biased = biases.map_or(products, |biases| products + biases);
         let mask = extras.mask.map(|m| m.reshape(&[n.batch, 1, 1, n.keys]));
         let visible = match (positions.and_then(|p| p.visible), mask) {
@@ -94,22 +121,26 @@ impl Attention {
     /// Computes the position biases, `[H, Tq, Tk]`, or `[B, H, Tq, Tk]`.
     fn biases(
         &self,
-        extras: &Extras<Tensor>,
+        fire: Option<FireLayers>,
         n: AttentionSizes,
         positions: Option<&Positions>,
         dtype: DType,
     ) -> Option<Tensor> {
         let positions = positions?;
-        match (self.bias, extras.fire) {
+        match (self.bias, fire) {
+            (_, Some((fire, middle))) => {
+                let fire = Fire::from_array(fire.into_array().map(|parameter| parameter.cast(dtype)));
+                let middle = middle.map(|FireMiddle { w, b }| FireMiddle {
+                    w: w.cast(dtype),
+                    b: b.cast(dtype),
+                });
+                Some(fire.biases(middle, positions.queries, positions.distances))
+            }
             (AttentionBias::Alibi, _) => {
                 let slopes = (0..n.heads).map(|h| -alibi_slope(h, n.heads)).collect();
                 let slopes = Array::new(Type::new(dtype, &[n.heads, 1, 1]), slopes);
                 let distances = positions.distances.unsqueeze(-3);
                 Some(distances * distances.trace().constant(slopes))
-            }
-            (AttentionBias::Fire, Some(fire)) => {
-                let fire = Fire::from_array(fire.into_array().map(|parameter| parameter.cast(dtype)));
-                Some(fire.biases(positions.queries, positions.distances))
             }
             _ => None,
         }

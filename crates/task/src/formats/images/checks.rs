@@ -24,6 +24,9 @@ pub(super) fn check(config: &Config) -> Result<()> {
             "model.attention",
             "model.position",
             "model.fire_width",
+            "model.fire_layers",
+            "model.fire_length",
+            "model.fire_length_learned",
             "model.fire_shared",
             "model.norm",
         ];

@@ -73,6 +73,14 @@ settings! {
              only (default: the checkpoint's, else rope for llama, gpt_neox and gptj, and learned for the others)";
         fire_width: Option<usize> [count(1)],
             "hidden size of the function of model.position = \"fire\" (default: the checkpoint's, else 32)";
+        fire_layers: Option<usize> [count(1)],
+            "hidden layers of that function, 1 or 2, as the authors of FLARE have it; with 2 attention is not fused, and \
+             scores are in memory (default: the checkpoint's, else 1)";
+        fire_length: Option<f64> [number(1.0, 1e9)],
+            "position up to which that function divides distances by the same number, in tokens (default: the \
+             checkpoint's, else 512)";
+        fire_length_learned: Option<bool> [SWITCH],
+            "whether that length is learned, beginning there (default: the checkpoint's, else true)";
         fire_shared: Option<bool> [SWITCH],
             "whether all layers share that function (default: the checkpoint's, else true)";
         norm: Option<NormKind> [choice()],
