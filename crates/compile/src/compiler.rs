@@ -213,7 +213,11 @@ fn within(variants: &[WithBits], budget: usize, options: &Options, target: &dyn 
     let blocked: Option<Vec<BlockedGraph>> = blocked.collect();
     let plan = |i: usize, chosen: Selection<'_>| variants[i % variants.len()].plan(chosen, options, target);
     match (subsets(&variants, blocked.as_deref(), target), &blocked) {
-        (Some(alternatives), _) => memory::within_all(&alternatives, budget, plan),
+        (Some(alternatives), _) => memory::within_all(&alternatives, budget, plan).map(|plan| Plan {
+            // Every set was planned.
+            least_seconds: (budget < usize::MAX).then_some(plan.seconds),
+            ..plan
+        }),
         (None, Some(blocked)) => {
             let fixed = |policy| variants[0].by_policy(policy, blocked.first(), options, target);
             let mut found = memory::within(blocked, budget, plan);
@@ -227,7 +231,9 @@ fn within(variants: &[WithBits], budget: usize, options: &Options, target: &dyn 
                     break;
                 }
             }
-            found
+            let bounds = blocked.iter().map(|blocked| blocked.least_seconds(budget));
+            let least_seconds = (budget < usize::MAX).then(|| bounds.fold(f64::INFINITY, f64::min));
+            found.map(|plan| Plan { least_seconds, ..plan })
         }
         (None, None) => {
             let nested = variants

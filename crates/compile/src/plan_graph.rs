@@ -143,6 +143,7 @@ fn plan_scheduled(scheduled: Scheduled, options: &Options, target: &dyn Target) 
     let step_seconds: Vec<f64> = computed.iter().zip(waits).map(|(own, wait)| own + wait).collect();
     Plan {
         seconds: step_seconds.iter().sum(),
+        least_seconds: None,
         step_seconds,
         places,
         storage: memory.storage,

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use super::blocked_graph::{BlockedGraph, Selection};
 use super::compose::{Choice, Composed, compose, is_composed};
+use super::relaxation::Relaxation;
 use crate::plan::Plan;
 
 /// The ratio of each limit of the grid to the one before.
@@ -145,6 +146,13 @@ impl BlockedGraph {
     /// that samples do not know.
     fn room(&self, budget: usize, beside: usize) -> f64 {
         SLACK * budget.saturating_sub(self.fixed + beside) as f64
+    }
+
+    /// Lower bound on the seconds of every choice whose plan may fit the budget: of those that take at most [`SLACK`]
+    /// times the budget by their samples.
+    pub fn least_seconds(&self, budget: usize) -> f64 {
+        let room = self.room(budget, 0) as usize;
+        Relaxation::of(&self.blocks(), room, self.has_segments).least(0, 0, false)
     }
 
     /// The first position that is tried for a budget. The smallest choices are tried for every budget.

@@ -195,6 +195,7 @@ impl PhaseForecast {
             "steps_in_schedule": plans.step.steps().len(),
             "cost": self.cost.word(),
             "estimated_step_ms": self.step_ms(),
+            "slower_than_best": plans.step.slower_than_best(),
             "compile_ms": plans.compile_time().as_secs_f64() * 1e3,
             "update_placement": self.config.placement.word(),
             "placements": placements.collect::<BTreeMap<_, _>>(),
@@ -272,6 +273,12 @@ impl PhaseForecast {
         }
         if let Some(ms) = self.step_ms() {
             text += &format!("estimated step {:>9} by {} costs\n", show_ms(ms), self.cost.word());
+            if let Some(share) = plans.step.slower_than_best() {
+                text += &format!(
+                    "within        {:>8.1} % of the best that the planner could choose\n",
+                    100.0 * share
+                );
+            }
         }
         text += &self
             .shared

@@ -33,6 +33,8 @@ pub struct Row {
     pub peak: usize,
     /// Milliseconds of a step by the costs that the plan was made with.
     pub estimated_ms: f64,
+    /// By what share of its time the fastest plan within the same budget may at most be faster, where that is known.
+    pub slower_than_best: Option<f64>,
     /// The median of the measured steps, if any were run.
     pub measured_ms: Option<f64>,
 }
@@ -65,6 +67,7 @@ impl Bench<'_> {
             arena: plan.arena_bytes(),
             peak: plan.peak_bytes(),
             estimated_ms: 1e3 * plan.estimated_seconds(),
+            slower_than_best: plan.slower_than_best(),
             measured_ms: measured,
         })
     }
@@ -147,6 +150,7 @@ pub fn run(
                 "arena_bytes": row.arena,
                 "peak_bytes": row.peak,
                 "estimated_ms": row.estimated_ms,
+                "slower_than_best": row.slower_than_best,
                 "measured_ms": row.measured_ms,
             })
         };

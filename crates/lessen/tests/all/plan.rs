@@ -38,6 +38,15 @@ fn a_plan_says_how_long_a_step_takes_and_what_it_recomputes() {
         "{printed}"
     );
     let printed = succeed(dir, &[ADDER, &["--budget", &budget]].concat());
+    // A plan under a budget says how far it may be from the fastest one.
+    assert!(free["slower_than_best"].is_null(), "{free}");
+    let share = number(&tight, "slower_than_best");
+    assert!((0.0..0.5).contains(&share), "{share}");
+    let line = format!(
+        "\nwithin        {:>8.1} % of the best that the planner could choose\n",
+        100.0 * share
+    );
+    assert!(printed.contains(&line), "{printed}");
     let places = |line: &str| -> Option<u64> {
         let places = line.strip_suffix(" places").or(line.strip_suffix(" place"))?;
         Some(places.rsplit(' ').next()?.parse().unwrap())

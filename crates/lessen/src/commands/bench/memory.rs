@@ -32,8 +32,8 @@ impl Memory {
             |case, rows| {
                 table += &format!("{}  {}\n", case.letter, case.title);
                 table += &format!(
-                    "   {:<34} {:>10} {:>10} {:>12} {:>12}\n",
-                    "", "arena", "peak", "estimated", "measured"
+                    "   {:<34} {:>10} {:>10} {:>12} {:>12} {:>12}\n",
+                    "", "arena", "peak", "estimated", "within", "measured"
                 );
                 for row in rows {
                     let name = if row.by_planner {
@@ -41,9 +41,12 @@ impl Memory {
                     } else {
                         row.name.clone()
                     };
+                    let within = row
+                        .slower_than_best
+                        .map_or(String::new(), |share| format!("{:.1} %", 100.0 * share));
                     let measured = row.measured_ms.map_or(String::new(), |ms| format!("{ms:.1} ms"));
                     table += &format!(
-                        "   {name:<34} {:>10} {:>10} {:>9.1} ms {measured:>12}\n",
+                        "   {name:<34} {:>10} {:>10} {:>9.1} ms {within:>12} {measured:>12}\n",
                         show_size(row.arena),
                         show_size(row.peak),
                         row.estimated_ms

@@ -2,6 +2,7 @@
 
 mod activation;
 mod attention;
+mod bound;
 mod condense;
 mod memory;
 mod onnx;
@@ -28,6 +29,8 @@ enum Benchmark {
     Step(step::Step),
     /// Memory and time of a training step by the memory planner under budgets, and by fixed policies
     Memory(memory::Memory),
+    /// Random small networks: by how much plans under budgets may be slower than the fastest ones
+    Bound(bound::Bound),
     /// Training steps by optimizer, batch size and placement of the update
     Update(update::Update),
     /// Training steps that processes share over a network, by batch size and placement of the update
@@ -50,6 +53,7 @@ impl Bench {
         match self.what {
             Benchmark::Step(step) => step.run(),
             Benchmark::Memory(memory) => memory.run(),
+            Benchmark::Bound(bound) => bound.run(),
             Benchmark::Update(update) => update.run(),
             Benchmark::Shared(shared) => shared.run(),
             Benchmark::Activation(activation) => activation.run(),
