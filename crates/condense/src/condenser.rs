@@ -158,26 +158,33 @@ impl<'a> Condenser<'a> {
         Ok(distances)
     }
 
-    /// Trains the network after update number `update`; returns the epochs.
+    /// Trains the network after update number `update`; returns the epochs. Where overfitting is told, it is until the
+    /// loss of real images is higher than before the epoch, the first one too.
     fn train(
         &mut self,
         update: usize,
         validation: Option<&(Vec<f32>, Vec<i32>)>,
         random: &mut SplitMix64,
     ) -> Result<usize> {
-        let mut best = f64::INFINITY;
+        let mut before = self.validation_loss(validation)?;
         for epoch in 0..self.common.settings.epochs.most(update) {
             self.epoch(random)?;
-            if let (Some(function), Some((seen, classes))) = (self.functions.validation, validation) {
-                let inputs = [(SEEN, Host::F32(seen)), (CLASSES, Host::I32(classes))];
-                let loss = self.common.session.run(function, &inputs)?.scalar(LOSS)?;
-                if loss > best {
-                    return Ok(epoch + 1);
-                }
-                best = loss;
+            let after = self.validation_loss(validation)?;
+            if after > before {
+                return Ok(epoch + 1);
             }
+            before = after;
         }
         Ok(self.common.settings.epochs.most(update))
+    }
+
+    /// The loss of the fixed batch of real images, `L(T, theta)`; 0 where overfitting is not told.
+    fn validation_loss(&mut self, validation: Option<&(Vec<f32>, Vec<i32>)>) -> Result<f64> {
+        let (Some(function), Some((seen, classes))) = (self.functions.validation, validation) else {
+            return Ok(0.0);
+        };
+        let inputs = [(SEEN, Host::F32(seen)), (CLASSES, Host::I32(classes))];
+        self.common.session.run(function, &inputs)?.scalar(LOSS)
     }
 
     /// Trains the network for an epoch over the synthetic images, in an order that `random` chooses.

@@ -1,7 +1,9 @@
 //! Condensing end to end: distances fall, threads and resumption change no bit, mistakes are named.
 
 use crate::support::{device, images, small_network};
-use lessen_condense::{Condensation, Condenser, Distance, InnerEpochs, Level, Method, Settings};
+use lessen_condense::{
+    Condensation, Condenser, Distance, ImageSource, InnerEpochs, Level, Method, Settings, condensation,
+};
 
 fn settings() -> Settings {
     Settings {
@@ -72,6 +74,36 @@ fn every_distance_and_schedule_condenses() {
             condenser.iterate(&mut |_| Ok(())).expect("an iteration");
             condenser.images().expect("finite images");
         }
+    }
+}
+
+/// Many images of a class: an epoch of the network has several steps, the last one of fewer images.
+#[test]
+fn hundreds_of_images_of_a_class_are_condensed() {
+    let (source, network) = (images(2, 1000, [4, 4, 1], 3), small_network(2));
+    for (method, per_class) in [
+        (Method::Md, 100),
+        (Method::Md, 1000),
+        (Method::Mdo, 1000),
+        (Method::Dm, 1000),
+    ] {
+        let settings = Settings {
+            updates: 2,
+            epochs: match method {
+                Method::Mdo => InnerEpochs::UntilOverfit(2),
+                Method::Md => InnerEpochs::Fixed(1),
+                _ => InnerEpochs::Fixed(0),
+            },
+            real_batch: 32,
+            ..Settings::published(method, per_class).expect("images of a class")
+        };
+        let mut made = condensation(device(2), &network, &source, settings, None).expect("a condensation");
+        made.prepare(&mut |_| Ok(())).expect("prepared");
+        made.iterate(&mut |_| Ok(())).expect("an iteration");
+        let images = made.images().expect("finite images");
+        assert_eq!(images.labels().len(), 2 * per_class);
+        let of_class = |class| images.labels().iter().filter(|label| **label == class).count();
+        assert_eq!([0, 1].map(of_class), [per_class; 2]);
     }
 }
 

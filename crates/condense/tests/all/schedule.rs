@@ -44,6 +44,31 @@ fn an_outer_iteration_has_the_epochs_of_its_schedule() {
     }
 }
 
+/// Steps that are far too long raise the loss of the real images above that before the first one.
+#[test]
+fn overfitting_is_told_by_the_loss_before_the_first_epoch() {
+    let (source, network) = (images(2, 4, [8, 8, 1], 1), small_network(2));
+    let epochs = |network_rate| -> Vec<usize> {
+        let settings = Settings {
+            updates: 4,
+            epochs: InnerEpochs::UntilOverfit(3),
+            network_rate,
+            ..Settings::published(Method::Mdo, 1).expect("1 image of a class")
+        };
+        let mut condenser = Condenser::new(device(1), &network, &source, settings).expect("a condensation");
+        let mut found = Vec::new();
+        let iterated = condenser.iterate(&mut |update| {
+            found.push(update.epochs);
+            Ok(())
+        });
+        iterated.expect("an iteration");
+        found
+    };
+    assert_eq!(epochs(30.0)[0], 1);
+    // A network that stays as it is never overfits.
+    assert_eq!(epochs(0.0), [3, 3, 3, 0]);
+}
+
 #[test]
 fn a_schedule_reads_the_words_it_writes() {
     for text in ["7", "adaptive", "adaptive:5", "until-overfit:5"] {

@@ -1,9 +1,11 @@
-//! Folders with a folder of PNG and JPEG files for each class, either at once or within folders of splits.
+//! Folders with a folder of PNG and JPEG files for each class, either at once or within folders of splits; a split may
+//! have a file with the classes of its images instead.
 
 use std::path::{Path, PathBuf};
 
 use lessen_base::{Error, Result};
 
+use super::annotated::{self, IMAGES};
 use super::decode::is_image;
 use super::parts::{Part, PartLabels, Parts};
 use super::set::Pixels;
@@ -44,10 +46,16 @@ pub(super) fn read(dir: &Path) -> Result<Option<(Parts, Vec<String>)>> {
             train.place.join(&names[empty]).display()
         )));
     }
+    let has_images = names.iter().any(|name| name == IMAGES);
     let mut split = |names: &[&str]| -> Result<Option<Part>> {
         for path in names.iter().map(|name| dir.join(name)).filter(|path| path.is_dir()) {
             if is_split(&path)? {
-                return part(&path, &mut left_out);
+                let own = part(&path, &mut left_out)?;
+                if own.as_ref().is_some_and(|own| !has_images && own.is_without_classes()) {
+                    left_out.unlabelled.push(path);
+                    continue;
+                }
+                return Ok(own);
             }
             if place != dir {
                 left_out.splits.push(path);
@@ -73,6 +81,8 @@ pub(super) struct LeftOut {
     hidden: Vec<PathBuf>,
     /// Folders with the name of a split, but without folders of classes.
     splits: Vec<PathBuf>,
+    /// Folders of splits whose images have no classes.
+    unlabelled: Vec<PathBuf>,
 }
 
 impl LeftOut {
@@ -96,13 +106,31 @@ impl LeftOut {
                     "folders have the name of a split but no folders of classes",
                 ],
             ),
+            of(
+                &self.unlabelled,
+                [
+                    "folder has images without classes",
+                    "folders have images without classes",
+                ],
+            ),
         ];
         all.into_iter().flatten().collect()
     }
 }
 
-/// The images in the folders of a folder; none where there are none at all. What is not read is added to `left_out`.
-pub(super) fn part(dir: &Path, left_out: &mut LeftOut) -> Result<Option<Part>> {
+impl Part {
+    /// Whether all images lie in a folder of no class.
+    fn is_without_classes(&self) -> bool {
+        matches!(&self.labels, PartLabels::Names(names, _) if names[..] == [IMAGES])
+    }
+}
+
+/// The images in the folders of a folder, or those of its file of classes; none where there are none at all. What is
+/// not read is added to `left_out`.
+fn part(dir: &Path, left_out: &mut LeftOut) -> Result<Option<Part>> {
+    if let Some(file) = annotated::annotations(dir) {
+        return annotated::read(dir, &file).map(Some);
+    }
     let (mut files, mut names, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for class in class_folders(dir)? {
         for_each_file(&class, &mut |path| {
@@ -222,6 +250,54 @@ mod tests {
             assert_eq!(
                 of(&["train/a/2.png", "train/b/3.png", &class]),
                 (all("train/a/2.png a, train/b/3.png b", "", ""), 1)
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_has_the_classes_of_a_split_as_in_tiny_imagenet() {
+        let dir = folder(&[
+            "train/n01/images/n01_0.JPEG",
+            "train/n01/n01_boxes.txt",
+            "train/n02/images/n02_0.JPEG",
+            "val/images/val_0.JPEG",
+            "val/images/val_1.JPEG",
+            "test/images/test_0.JPEG",
+        ]);
+        let annotations = dir.path().join("val/val_annotations.txt");
+        fs::write(
+            &annotations,
+            "val_0.JPEG\tn02\t0\t32\t44\t62\nval_1.JPEG\tn01\t52\t55\t57\t59\n",
+        )
+        .unwrap();
+        let (parts, remarks) = read(dir.path()).unwrap().unwrap();
+        assert_eq!(
+            shown(dir.path(), &parts.train),
+            ["train/n01/images/n01_0.JPEG n01", "train/n02/images/n02_0.JPEG n02"]
+        );
+        let expected = ["val/images/val_0.JPEG n02", "val/images/val_1.JPEG n01"];
+        assert_eq!(shown(dir.path(), &parts.dev.unwrap()), expected);
+        assert!(parts.test.is_none());
+        assert!(
+            remarks[..].len() == 1 && remarks[0].starts_with("1 folder has images without classes and left out, "),
+            "{remarks:?}"
+        );
+        // The split alone.
+        let (alone, _) = read(&dir.path().join("val")).unwrap().unwrap();
+        assert_eq!(shown(dir.path(), &alone.train), expected);
+        for (line, fault) in [
+            ("val_0.JPEG", "line 1 has no class; write "),
+            (
+                "val_2.JPEG\tn01",
+                "val_2.JPEG, which is not there; copy it, or take the line away",
+            ),
+            ("", "names no image; copy or download it again"),
+        ] {
+            fs::write(&annotations, line).unwrap();
+            let sentence = read(dir.path()).err().unwrap().to_string();
+            assert!(
+                sentence.contains("val_annotations.txt") && sentence.contains(fault),
+                "{sentence}"
             );
         }
     }

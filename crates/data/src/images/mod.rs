@@ -13,6 +13,7 @@
 //! - [`idx`] and [`npy`] read single arrays.
 
 mod affine;
+mod annotated;
 mod arrays;
 mod augment;
 mod batches;

@@ -105,7 +105,8 @@ const LOOKED_AT: usize = 512;
 /// - Binary files of CIFAR-10 or CIFAR-100 (`.bin`).
 /// - NumPy's arrays: a `.npz` file, or `.npy` files in a folder, named `x_train` and `y_train`, `train_images` and
 ///   `train_labels` and the like.
-/// - PNG and JPEG files in a folder for each class, at once or within folders `train`, `dev` and `test`.
+/// - PNG and JPEG files in a folder for each class, at once or within folders `train`, `dev` and `test`; or, as tiny
+///   ImageNet has `val`, a split's images in its folder `images`, with their classes in `val_annotations.txt`.
 /// - Folders of condensed images, for training; the other splits are those of the data that was condensed.
 ///
 /// # Errors
@@ -364,6 +365,11 @@ fn names(dir: &Path) -> Result<Option<Classes>> {
 
 fn nothing_in(path: &Path, is_folder: bool) -> Error {
     let shown = path.display();
+    if path.extension().is_some_and(|ending| ending == "mat") {
+        return Error::user(format!(
+            "{shown} is a file of MATLAB, as SVHN's are; convert it to a .npz file as `lessen recipes images` shows"
+        ));
+    }
     Error::user(if is_folder {
         format!(
             "there are no images in {shown} that can be read: neither idx files (train-images-idx3-ubyte), nor records of \
