@@ -33,7 +33,7 @@ impl Space {
     /// this way: shares change with every step, so that running statistics would say nothing.
     #[track_caller]
     pub fn supernet(&self, cx: Cx, images: Tensor, (classes, spread): (usize, Spread), gates: &Gates) -> Tensor {
-        let norm = |cx: Cx, name: &str, x| norm(cx, name, x, spread);
+        let norm = |cx: Cx, name: &str, x| norm(cx, name, x, spread, magnitudes);
         let ends = [self.bits];
         let ends = Rounding::of_bits(&ends, None);
         let stem = Convolution::square(self.stem, 3, self.stem_stride);
@@ -58,7 +58,6 @@ impl BlockSpace {
     /// The block of all its choices.
     #[track_caller]
     fn mixed(&self, cx: Cx, x: Tensor, (number, gates): (usize, &Gates), spread: Spread) -> Tensor {
-        let norm = |cx: Cx, name: &str, x| norm(cx, name, x, spread);
         let inputs = x.dim(-1);
         let share = |aspect| gates.of(number, aspect);
         let [pointwise, depthwise] = gates.rounding(number, &self.bits);
@@ -76,10 +75,11 @@ impl BlockSpace {
             None => magnitudes(y),
             Some(_) => magnitudes_of_channels(y, mixed(expansions, self.expansions.len(), alive)),
         };
+        let inner_norm = |cx: Cx, name: &str, x| norm(cx, name, x, spread, range);
         let mut y = x;
         if self.expansions[0] > 0 {
             let expand = Convolution::square(inner, 1, 1);
-            y = relu6(norm(cx, "expand", plain(cx, "expand", y, expand, pointwise)));
+            y = relu6(inner_norm(cx, "expand", plain(cx, "expand", y, expand, pointwise)));
         }
         let largest = self.kernels[self.kernels.len() - 1];
         let how = Convolution::square(inner, largest, self.stride).grouped(inner);
@@ -93,7 +93,7 @@ impl BlockSpace {
             depthwise.of_rows(own)
         });
         y = depthwise.of(y, range(y)).conv2d(weight, how.options);
-        y = relu6(norm(cx, "depthwise", y));
+        y = relu6(inner_norm(cx, "depthwise", y));
         let how = Convolution::square(self.out, 1, 1);
         let weight = cx.param("project.weight", &[self.out, inner, 1, 1], how.init);
         let weight = mixed(expansions, self.expansions.len(), |place| {
@@ -103,7 +103,8 @@ impl BlockSpace {
             };
             pointwise.of_rows(own)
         });
-        y = norm(cx, "project", pointwise.of(y, range(y)).conv2d(weight, how.options));
+        let projected = pointwise.of(y, range(y)).conv2d(weight, how.options);
+        y = norm(cx, "project", projected, spread, magnitudes);
         if let Some(skip) = share(Aspect::Skip) {
             y = y * skip.slice(0, 0, 1).reshape(&[]);
         }
@@ -119,11 +120,12 @@ fn plain(cx: Cx, name: &str, x: Tensor, how: Convolution, rounding: Rounding<'_>
     rounding.of_rows(x).conv2d(rounding.of_rows(weight), how.options)
 }
 
-/// Normalization by the batch.
+/// Normalization by the batch. Where numbers are rounded before it, `range` gives the largest magnitude of each image.
 #[track_caller]
-fn norm(cx: Cx, name: &str, x: Tensor, spread: Spread) -> Tensor {
+fn norm(cx: Cx, name: &str, x: Tensor, spread: Spread, range: impl FnOnce(Tensor) -> Tensor) -> Tensor {
     let parameter = |own: &str, init| cx.param(&format!("{name}_norm.{own}"), &[x.dim(-1)], init);
     let (weight, bias) = (parameter("weight", Init::Ones), parameter("bias", Init::Zeros));
+    let x = spread.of_input(x, range);
     let [mean, variance] = spread.moments(x.flatten_rows());
     x.scale_shift(mean, weight * (variance + EPS).rsqrt(), bias)
 }

@@ -95,12 +95,15 @@ settings! {
             "derivative of the mean cost: by REINFORCE, or exact from the table of costs (default: reinforce)";
         cost_samples: Option<usize> [count(1)] of supernet, "networks that REINFORCE draws in an update (default: 16)";
         spread: Option<Spread> [choice()],
-            "how the norms of the supernet measure the spread of a channel (default: range)";
+            "how the norms of the supernet, and of the recipe of what is found, measure the spread of a channel, as \
+             model.batch_norm (default: range)";
         label_smoothing: Option<f64> [SHARE], "probability that is spread over all classes (default: 0.1)";
         mixup: Option<f64> [NOT_NEGATIVE],
             "images of a batch are mixed in pairs, with shares of Beta(a, a) for this a; 0 is none (default: 0.2)";
         augment: Option<bool> [SWITCH], "whether images are shifted by up to 4 pixels and mirrored (default: true)";
         episodes: Option<usize> [count(1)] of haq, "haq: networks that are tried (default: 600)";
+        random_episodes: Option<usize> [count(0)] of haq,
+            "haq: episodes at first whose bits are drawn at random (default: 20)";
         tune_epochs: Option<usize> [count(0)] of haq,
             "haq: epochs of training with other bits before they are judged (default: 1)";
         seed: Option<u64> [count(0)], "seed of weights, images and samples (--seed; default: 1)";

@@ -4,9 +4,11 @@ use super::folder::{ARCHITECTURE, RECIPE, REPORT};
 use super::settings::Job;
 use crate::job::JobFolder;
 use crate::job::RecipeImages;
+use crate::schema::SearchKeys;
 use lessen_base::word::Word;
 use lessen_base::{Error, Result};
 use lessen_data::images::ImageSource;
+use lessen_nn::layers::Spread;
 use lessen_nn::models::vision::MixedArchitecture;
 use lessen_search::{Aspect, Choice, Searcher, Space};
 use lessen_task::recipe::config::Config;
@@ -102,7 +104,8 @@ impl Outcome {
         let text = |text: &str| SettingValue::Text(text.to_string());
         set("model.kind", text("mixed-mobilenet"))?;
         set("model.architecture", text(ARCHITECTURE))?;
-        set("model.batch_norm", text("range"))?;
+        let spread = config.settings.section::<SearchKeys>()?.spread;
+        set("model.batch_norm", text(spread.unwrap_or(Spread::Range).name()))?;
         if !config.is_given("train.clip_norm") {
             set("train.clip_norm", SettingValue::Number(CLIP))?;
         }

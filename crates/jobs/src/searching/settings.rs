@@ -155,6 +155,7 @@ pub(super) fn job(config: &Config, images: &RecipeImages, candidates: Vec<Candid
     }
     let haq = HaqSettings {
         episodes: keys.episodes.unwrap_or(HaqSettings::default().episodes),
+        warmup: keys.random_episodes.unwrap_or(HaqSettings::default().warmup),
         ..HaqSettings::default()
     };
     let cost_batch = keys.cost_batch.unwrap_or(COST_BATCH) as u64;

@@ -77,7 +77,17 @@ fn a_search_leaves_a_network_within_its_limit_that_trains_with_its_bits() {
     let limit = format!("{}mJ", least + 0.1 * (most - least));
     let found = json(
         dir,
-        &tiny(&["--epochs", "2", "--limit", &limit, "--out", "found", "--json"]),
+        &tiny(&[
+            "--epochs",
+            "2",
+            "--limit",
+            &limit,
+            "--set",
+            "search.spread=range8",
+            "--out",
+            "found",
+            "--json",
+        ]),
     );
     let value = found["value"].as_f64().unwrap();
     assert!(value <= least + 0.1 * (most - least) * (1.0 + 1e-9), "{found}");
@@ -103,7 +113,10 @@ fn a_search_leaves_a_network_within_its_limit_that_trains_with_its_bits() {
     let recipe = ["train", "found/recipe.toml", "--data", "bars", "--out", "trained"];
     succeed(dir, &[&recipe[..], &steps].concat());
     let config: Value = serde_json::from_slice(&fs::read(dir.join("trained/model/config.json")).unwrap()).unwrap();
-    assert_eq!(config["architecture"], described);
+    assert_eq!(
+        (&config["architecture"], &config["batch_norm"]),
+        (&described, &Value::from("range8"))
+    );
     assert!(config.to_string().contains("\"dynamic\""), "{config}");
     // Its bits are those that its energy is told at.
     let energy = json(dir, &["energy", "trained", "--json"]);
@@ -151,8 +164,9 @@ fn a_search_leaves_a_network_within_its_limit_that_trains_with_its_bits() {
     );
     assert!(allocated["value"].as_f64().unwrap() <= least + 0.1 * (most - least) * (1.0 + 1e-9));
     assert_eq!(allocated["sensitivities"].as_array().unwrap().len(), blocks);
-    let haq = ["--set", "search.method=haq", "--set", "search.episodes=3", "--out", "h"];
-    let haq = json(dir, &[&fixed[..], &haq].concat());
+    let haq = ["search.method=haq", "search.episodes=3", "search.random_episodes=1"];
+    let haq = haq.iter().flat_map(|flag| ["--set", flag]).chain(["--out", "h"]);
+    let haq = json(dir, &[&fixed[..], &haq.collect::<Vec<_>>()].concat());
     assert_eq!(haq["episodes"], 3);
     assert!(haq["value"].as_f64().unwrap() <= least + 0.1 * (most - least) * (1.0 + 1e-9));
 }

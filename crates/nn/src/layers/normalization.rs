@@ -1,5 +1,6 @@
 //! Normalization of images by statistics of their channels. Parameters and statistics have PyTorch's names.
 
+use lessen_graph::ops::FakeQuantize;
 use lessen_graph::{Phase, Tensor};
 
 use crate::context::Cx;
@@ -16,16 +17,32 @@ lessen_base::words! {
         /// deviation (Banner et al. 2018, section 3): it needs no sum of squares. The range of normal numbers is about
         /// twice that, and the weight of the layer makes up for it.
         Range = "range",
+        /// [`Spread::Range`] of inputs that are rounded to 8 bits, and normalized as such.
+        Range8 = "range8",
     }
 }
 
 impl Spread {
-    /// Both.
-    pub const ALL: [Spread; 2] = [Spread::Variance, Spread::Range];
+    /// All of them.
+    pub const ALL: [Spread; 3] = [Spread::Variance, Spread::Range, Spread::Range8];
 
     /// The word in recipes and in `config.json`.
     pub fn name(self) -> &'static str {
         lessen_base::word::Word::word(self)
+    }
+
+    /// What is normalized of `x`, `[N, .., C]`: itself, or its nearest codes of 8 bits times a scale of each of the `N`
+    /// images, which makes its largest magnitude the largest code. Gradients pass as if nothing was rounded.
+    /// `magnitudes` gives the largest magnitudes, `[N]`.
+    #[track_caller]
+    pub fn of_input(self, x: Tensor, magnitudes: impl FnOnce(Tensor) -> Tensor) -> Tensor {
+        if self != Spread::Range8 {
+            return x;
+        }
+        let codes = FakeQuantize::symmetric(8, 0);
+        let rows = x.reshape(&[x.dim(0), x.ty().numel() / x.dim(0).max(1)]);
+        let scales = (magnitudes(x) / codes.high as f64).maximum(x.scalar_like(f64::from(f32::MIN_POSITIVE)));
+        rows.fake_quantize(codes, scales, None).reshape(&x.shape())
     }
 
     /// Mean and squared spread of the columns of `rows`, `[n, C]`, each `[C]`.
@@ -33,7 +50,7 @@ impl Spread {
     pub fn moments(self, rows: Tensor) -> [Tensor; 2] {
         match self {
             Spread::Variance => rows.moments(),
-            Spread::Range => {
+            Spread::Range | Spread::Range8 => {
                 let count = rows.dim(0) as f64;
                 let spread = (rows.max_axes(&[0]) - rows.min_axes(&[0])) / (2.0 * count.ln()).sqrt();
                 [rows.mean_axes(&[0]), spread * spread]
@@ -113,6 +130,10 @@ pub fn batch_norm_of(
         );
         cx.trace().fail(sentence);
     }
+    let x = how.spread.of_input(x, |x| {
+        let axes: Vec<usize> = (1..x.rank()).collect();
+        x.stop_gradient().abs().max_axes(&axes)
+    });
     if !cx.training() || how.frozen || cx.lora().is_some() {
         return x.scale_shift(running_mean, weight * (running_var + how.eps).rsqrt(), bias);
     }
@@ -126,7 +147,7 @@ pub fn batch_norm_of(
     cx.trace().in_phase(Phase::Update, || {
         let unbiased = match how.spread {
             Spread::Variance => variance * (count as f64 / (count - 1) as f64),
-            Spread::Range => variance,
+            Spread::Range | Spread::Range8 => variance,
         };
         for (state, new) in [(running_mean, mean), (running_var, unbiased)] {
             cx.trace()

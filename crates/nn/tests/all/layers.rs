@@ -182,9 +182,9 @@ fn only_training_moves_running_statistics_unless_they_are_frozen() {
 }
 
 /// The results of batch normalization by the range of `x`, `[4, 2, 3]`, in training, with the gradient of a loss.
-fn by_range(x: &Array) -> Arrays {
+fn by_range(x: &Array, spread: Spread) -> Arrays {
     let how = BatchNorm {
-        spread: Spread::Range,
+        spread,
         ..BatchNorm::default()
     };
     let trace = Trace::new();
@@ -211,7 +211,7 @@ fn batch_norm_by_range_divides_by_the_range_over_the_root_of_twice_the_logarithm
     let x = Array::from_fn(Type::f32(&[4, 2, 3]), |i| {
         ((i[0] * 7 + i[1] * 5 + i[2] * 11) % 13) as f64 / 3.0 + 0.01 * i[0] as f64
     });
-    let found = by_range(&x);
+    let found = by_range(&x, Spread::Range);
     for channel in 0..3 {
         let column: Vec<f64> = x.data.iter().skip(channel).step_by(3).copied().collect();
         let mean = column.iter().sum::<f64>() / 8.0;
@@ -237,7 +237,7 @@ fn batch_norm_by_range_divides_by_the_range_over_the_root_of_twice_the_logarithm
         let loss = |step: f64| {
             let mut x = x.clone();
             x.data[place] += step;
-            by_range(&x)["loss"].item()
+            by_range(&x, Spread::Range)["loss"].item()
         };
         let difference = (loss(1e-5) - loss(-1e-5)) / 2e-5;
         let derivative = found["gradient"].data[place];
@@ -245,6 +245,25 @@ fn batch_norm_by_range_divides_by_the_range_over_the_root_of_twice_the_logarithm
             (difference - derivative).abs() < 1e-5 * (1.0 + derivative.abs()),
             "number {place}: the derivative is {derivative}, the difference {difference}"
         );
+    }
+}
+
+#[test]
+fn batch_norm_by_range_of_8_bits_is_that_of_rounded_inputs_with_their_derivative() {
+    let x = Array::from_fn(Type::f32(&[4, 2, 3]), |i| {
+        ((i[0] * 7 + i[1] * 5 + i[2] * 11) % 13) as f64 / 3.0 - i[0] as f64
+    });
+    let mut rounded = x.clone();
+    for image in rounded.data.chunks_mut(6) {
+        let scale = image.iter().fold(0.0, |most, x| f64::max(most, x.abs())) / 127.0;
+        image
+            .iter_mut()
+            .for_each(|x| *x = (*x / scale).round_ties_even() * scale);
+    }
+    assert_ne!(rounded.data, x.data);
+    let [found, expected] = [by_range(&x, Spread::Range8), by_range(&rounded, Spread::Range)];
+    for name in ["y", "gradient", "bn.running_mean", "bn.running_var"] {
+        assert_close(name, &found[name], &expected[name], 1e-9);
     }
 }
 

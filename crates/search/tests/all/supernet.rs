@@ -101,5 +101,7 @@ fn a_supernet_of_one_choice_is_the_network_of_that_choice() {
             .collect();
         compare(&space, &choices, Spread::Variance);
     }
-    compare(&space, &[[0, 1, 1, 2, 1], [1, 0, 0, 0, 0]], Spread::Range);
+    for spread in [Spread::Range, Spread::Range8] {
+        compare(&space, &[[0, 1, 1, 2, 1], [1, 0, 0, 0, 0]], spread);
+    }
 }

@@ -173,6 +173,12 @@ fn what_is_no_data_set_is_refused() {
     assert!(refused(&dir.path().join("a"), &options).contains("there are no images in"));
     assert!(refused(&dir.path().join("notes.txt"), &options).contains("is no data set of images; name a folder"));
     assert!(refused(&dir.path().join("none"), &options).contains("there is no file or folder"));
+    let svhn = folder(&[("train_32x32.mat", b"MATLAB 5.0 MAT-file".to_vec())]);
+    let sentence = refused(&svhn.path().join("train_32x32.mat"), &options);
+    assert!(
+        sentence.contains("is a file of MATLAB, as SVHN's are; convert it"),
+        "{sentence}"
+    );
     let one = folder(&[
         ("train-images-idx3-ubyte", idx(&[2, 1, 1])),
         ("train-labels-idx1-ubyte", vec![0, 0, 8, 1, 0, 0, 0, 2, 0, 0]),
