@@ -194,6 +194,8 @@ def markdown(results, args):
     for case, rows in results.items():
         text += ["", f"## ({case}) {step.CASES[case]}", "", *table(case, rows)]
     text.insert(head, step.missed(text))
+    spent = "[memory](../reference/memory.md#what-smaller-budgets-cost)"
+    text.insert(head + 1, f"- What the slower steps take longer for, beside the planner's bound: {spent}")
     return "\n".join(text) + "\n"
 
 
