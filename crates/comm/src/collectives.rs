@@ -11,6 +11,7 @@ use std::task::Poll;
 use lessen_base::{Error, Result};
 
 use crate::addition::Addition;
+use crate::buffers;
 use crate::link::{Channel, Ticket};
 use crate::wire::Message;
 use lessen_base::tree::{Accumulator, Tree, part};
@@ -101,7 +102,9 @@ async fn receive(channel: &Channel, from: usize, length: usize, mut take: impl F
         cut(0..length),
         |range| (range.start, channel.receive(from, range.len())),
         async |(offset, bytes)| {
-            take(offset, &bytes.await?);
+            let bytes = bytes.await?;
+            take(offset, &bytes);
+            buffers::reuse(bytes);
             Ok(())
         },
     )
@@ -135,12 +138,26 @@ impl Sum {
 
     fn add(&mut self, right: &Sum, addition: &Addition) {
         if let Sum::Given(message) = self {
-            *self = Sum::Made(message.bytes().to_vec());
+            let mut made = buffers::empty(message.bytes().len());
+            made.extend_from_slice(message.bytes());
+            *self = Sum::Made(made);
         }
         if let Sum::Made(left) = self {
             addition.add(left, right.bytes());
         }
     }
+
+    /// Keeps its buffer for other messages.
+    fn end(self) {
+        if let Sum::Made(bytes) = self {
+            buffers::reuse(bytes);
+        }
+    }
+}
+
+/// Keeps the buffers of messages that are sent.
+fn reuse_sent(sent: impl IntoIterator<Item = Arc<Vec<u8>>>) {
+    sent.into_iter().filter_map(Arc::into_inner).for_each(buffers::reuse);
 }
 
 /// A sum of a subtree that is here, or arrives.
@@ -177,7 +194,7 @@ pub(crate) async fn reduce_scatter(channel: Channel, reduction: Reduction) -> Re
     let nodes: Vec<(usize, Range<usize>)> = (0..size)
         .flat_map(|from| subtrees(from).into_iter().map(move |node| (from, node)))
         .collect();
-    let result = RefCell::new(Vec::with_capacity(borders[rank + 1] - borders[rank]));
+    let result = RefCell::new(buffers::empty(borders[rank + 1] - borders[rank]));
     let begin = |range: Range<usize>| {
         let mut here = sums.iter();
         let begin = |(from, node): &(usize, Range<usize>)| {
@@ -197,10 +214,14 @@ pub(crate) async fn reduce_scatter(channel: Channel, reduction: Reduction) -> Re
                 Arriving::Here(message) => Sum::Given(message),
                 Arriving::Under(ticket) => Sum::Made(ticket.await?),
             };
-            total.push(node, value, |left, right| left.add(&right, &addition));
+            total.push(node, value, |left, right| {
+                left.add(&right, &addition);
+                right.end();
+            });
         }
         for (_, sum) in total.into_sums() {
             result.borrow_mut().extend_from_slice(sum.bytes());
+            sum.end();
         }
         Ok(())
     };
@@ -211,6 +232,7 @@ pub(crate) async fn reduce_scatter(channel: Channel, reduction: Reduction) -> Re
     }
     running.push(Box::pin(ahead(owned(rank), begin, finish)));
     together(running).await?;
+    reuse_sent(sums);
     Ok(result.into_inner())
 }
 
@@ -228,7 +250,7 @@ pub(crate) async fn all_gather(channel: Channel, owned: Vec<u8>, borders: Vec<us
     if size == 1 {
         return Ok(owned);
     }
-    let mut all = vec![0; length];
+    let mut all = buffers::filled(length);
     all[borders[rank]..borders[rank + 1]].copy_from_slice(&owned);
     let (all, owned) = (RefCell::new(all), Arc::new(owned));
     let mut running: Vec<Boxed> = Vec::new();
@@ -243,6 +265,7 @@ pub(crate) async fn all_gather(channel: Channel, owned: Vec<u8>, borders: Vec<us
         running.push(Box::pin(receive(&channel, other, borders[other + 1] - begin, take)));
     }
     together(running).await?;
+    reuse_sent([owned]);
     Ok(all.into_inner())
 }
 

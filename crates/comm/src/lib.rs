@@ -28,6 +28,7 @@
 #![deny(unsafe_code)]
 
 mod addition;
+pub mod buffers;
 mod collectives;
 mod delayed;
 mod engine;

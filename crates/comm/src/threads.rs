@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lessen_base::{Error, Result};
 
+use crate::buffers;
 use crate::wire::{LARGEST_TAG, Message, Progress, Request, Wire, unknown, wrong_length};
 
 /// Number of a message: sender, receiver, tag, and how many such messages were before it.
@@ -111,7 +112,11 @@ impl Wire for ThreadWire {
             Some(Begun::Send(_)) => Progress::Sent,
             Some(Begun::Receive(number, length)) => match self.post()?.messages.remove(number) {
                 None => Progress::Pending,
-                Some(message) if message.bytes().len() == *length => Progress::Received(message.bytes().to_vec()),
+                Some(message) if message.bytes().len() == *length => {
+                    let mut bytes = buffers::filled(*length);
+                    bytes.copy_from_slice(message.bytes());
+                    Progress::Received(bytes)
+                }
                 Some(message) => return Err(wrong_length(number.0, message.bytes().len(), *length)),
             },
         };

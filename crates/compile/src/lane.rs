@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lessen_graph::{Begun, DType, Ended, Graph, NodeId};
+use lessen_graph::{Begun, DType, Ended, Graph, NodeId, Transfer};
 
 use crate::node_types::NodeTypes;
 use crate::planned::PlannedStep;
@@ -14,8 +14,8 @@ const WAITING: usize = 4;
 /// The part of a node in an exchange.
 #[derive(Clone, Copy)]
 enum Part {
-    /// It begins operation `number`, whose exchange takes `seconds`.
-    Begin { number: usize, seconds: f64 },
+    /// It begins operation `number`.
+    Begin { number: usize, transfer: Transfer },
     /// It ends operation `number`.
     End { number: usize },
 }
@@ -24,7 +24,7 @@ enum Part {
 pub(crate) struct Lane {
     parts: Vec<Option<Part>>,
     now: f64,
-    /// When the messages before are over.
+    /// When the messages before are sent.
     free: f64,
     over: HashMap<usize, f64>,
 }
@@ -37,7 +37,7 @@ impl Lane {
                 let (inputs, _) = types.of_node(at);
                 return Some(Part::Begin {
                     number: begun.number,
-                    seconds: begun.seconds(inputs).unwrap_or(0.0),
+                    transfer: begun.transfer(inputs).unwrap_or_default(),
                 });
             }
             let Ended(begun) = node.op.downcast_ref::<Ended>()?;
@@ -69,9 +69,9 @@ impl Lane {
     fn pass(&mut self, node: usize, seconds: f64) -> f64 {
         let wait = self.wait(node);
         self.now += wait + seconds;
-        if let Some(Part::Begin { number, seconds }) = self.parts[node] {
-            self.free = self.free.max(self.now) + seconds;
-            self.over.insert(number, self.free);
+        if let Some(Part::Begin { number, transfer }) = self.parts[node] {
+            self.free = self.free.max(self.now) + transfer.sending;
+            self.over.insert(number, self.free + transfer.latency);
         }
         wait
     }

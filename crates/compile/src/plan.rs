@@ -39,6 +39,8 @@ pub struct Plan {
     /// Lower bound on the seconds of the plans within the budget.
     pub(crate) least_seconds: Option<f64>,
     pub(crate) step_seconds: Vec<f64>,
+    /// For each step the seconds among these for which it waits for messages.
+    pub(crate) waits: Vec<f64>,
     pub(crate) workers: usize,
     pub(crate) compile_time: Duration,
 }
@@ -161,7 +163,7 @@ impl Plan {
     }
 
     /// Estimated seconds of a run, by the device's rates or by measured times: the sum over plan steps of products,
-    /// other operations, and bytes read from memory and written to it.
+    /// other operations, bytes read from memory and written to it, and waits for messages of other ranks.
     pub fn estimated_seconds(&self) -> f64 {
         self.seconds
     }
@@ -180,6 +182,16 @@ impl Plan {
     /// Estimated seconds of each plan step.
     pub fn estimated_step_seconds(&self) -> &[f64] {
         &self.step_seconds
+    }
+
+    /// Estimated seconds for which a run waits for messages.
+    pub(crate) fn waiting_seconds(&self) -> f64 {
+        self.waits.iter().sum()
+    }
+
+    /// Estimated seconds for which a step computes.
+    pub(crate) fn computing_seconds(&self, step: usize) -> f64 {
+        self.step_seconds[step] - self.waits[step]
     }
 
     /// Time that compiling took.

@@ -140,11 +140,12 @@ fn plan_scheduled(scheduled: Scheduled, options: &Options, target: &dyn Target) 
     };
     let computed = costed.seconds(&memory.steps);
     let waits = lane::waits(&graph, &types, &memory.steps, &computed);
-    let step_seconds: Vec<f64> = computed.iter().zip(waits).map(|(own, wait)| own + wait).collect();
+    let step_seconds: Vec<f64> = computed.iter().zip(&waits).map(|(own, wait)| own + wait).collect();
     Plan {
         seconds: step_seconds.iter().sum(),
         least_seconds: None,
         step_seconds,
+        waits,
         places,
         storage: memory.storage,
         row_wise: kernels.row_wise,

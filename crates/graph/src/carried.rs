@@ -11,8 +11,20 @@ use crate::op::{Cost, OnSlices, Op, OutRole, Role, Row, RowKernel, RowMut, RowWi
 use crate::ranks::Ranks;
 use crate::types::{DType, Type};
 
+/// Bytes of the arrays whose exchange a program has begun and not ended, unless it has begun no more than two.
+pub const MOST_UNDER_WAY: usize = 16 << 20;
+
+/// Estimated seconds of an exchange.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Transfer {
+    /// Seconds for which its messages keep the network busy.
+    pub sending: f64,
+    /// Seconds from then until the last one has arrived.
+    pub latency: f64,
+}
+
 /// What carries the messages of operations of several ranks while a program runs. All ranks begin and end the same
-/// operations in one order.
+/// operations in one order, with at most [`MOST_UNDER_WAY`] bytes under way.
 ///
 /// A carrier that fails gives arbitrary elements and tells the failure to who runs the program.
 pub trait Carrier: Debug + Send + Sync {
@@ -24,8 +36,8 @@ pub trait Carrier: Debug + Send + Sync {
 
     /// Estimated seconds of the exchange of an operation on inputs of these types, by which plans decide what is
     /// computed meanwhile. All ranks estimate the same.
-    fn seconds(&self, _op: &dyn Op, _inputs: &[Type], _output: &Type) -> f64 {
-        0.0
+    fn transfer(&self, _op: &dyn Op, _inputs: &[Type], _output: &Type) -> Transfer {
+        Transfer::default()
     }
 }
 
@@ -92,9 +104,9 @@ impl Begun {
     }
 
     /// Estimated seconds of its exchange; none for other inputs than its own.
-    pub fn seconds(&self, inputs: &[Type]) -> Option<f64> {
+    pub fn transfer(&self, inputs: &[Type]) -> Option<Transfer> {
         let (inputs, output) = self.checked(inputs).ok()?;
-        Some(self.carrier.seconds(self.op.as_ref(), &inputs, &output))
+        Some(self.carrier.transfer(self.op.as_ref(), &inputs, &output))
     }
 
     fn attrs(&self) -> Attrs {

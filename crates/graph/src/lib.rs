@@ -84,7 +84,7 @@ pub use array::Array;
 pub use asked::Asked;
 pub use attrs::{Attr, Attrs};
 pub use builder::GraphBuilder;
-pub use carried::{Begun, Carrier, Ended};
+pub use carried::{Begun, Carrier, Ended, MOST_UNDER_WAY, Transfer};
 pub use eval::{evaluate, evaluate_exactly, evaluate_op};
 pub use eval_ranks::evaluate_ranks;
 pub use grad::vjp;

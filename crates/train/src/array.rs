@@ -37,11 +37,11 @@ impl StateArray {
 /// Writes the elements' bytes, little-endian.
 pub(crate) fn write_le(host: Host<'_>, out: &mut dyn Write) -> io::Result<()> {
     fn blocks<T: Copy, const N: usize>(elements: &[T], bytes: fn(T) -> [u8; N], out: &mut dyn Write) -> io::Result<()> {
-        let mut block = Vec::with_capacity(N * BLOCK.min(elements.len()));
+        let mut block: Vec<[u8; N]> = Vec::with_capacity(BLOCK.min(elements.len()));
         for chunk in elements.chunks(BLOCK) {
             block.clear();
-            block.extend(chunk.iter().flat_map(|&element| bytes(element)));
-            out.write_all(&block)?;
+            block.extend(chunk.iter().map(|&element| bytes(element)));
+            out.write_all(block.as_flattened())?;
         }
         Ok(())
     }

@@ -1,13 +1,11 @@
 //! What carries a program's operations of several ranks: the group of processes, a chunk at a time.
 
-use crate::array::write_le;
 use crate::dealing::{AHEAD, CHUNK, UNDER_WAY};
 use lessen_base::tree::part;
 use lessen_base::{Error, Result};
-use lessen_comm::{Group, UnderWay};
-use lessen_device::Host;
+use lessen_comm::{Group, UnderWay, buffers};
 use lessen_graph::ops::{AllGather, AllReduce, BroadcastFrom, ReduceScatter};
-use lessen_graph::{Carrier, Op, Ranks, Type};
+use lessen_graph::{Carrier, Op, Ranks, Transfer, Type};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -111,23 +109,31 @@ impl Carrier for GroupCarrier {
     }
 
     fn end(&self, number: usize, op: &dyn Op, inputs: &[&[f32]], output: &mut [f32]) {
-        output.fill(0.0);
+        let mut is_written = false;
         self.try_with(|carried| {
             let exchanging = carried.under_way.remove(&number);
             let mut exchanging = exchanging.ok_or_else(|| Error::internal("an operation that was not begun"))?;
-            exchanging.end(&self.group, op, inputs, output)
+            exchanging.end(&self.group, op, inputs, output)?;
+            is_written = true;
+            Ok(())
         });
+        if !is_written {
+            output.fill(0.0);
+        }
     }
 
-    fn seconds(&self, op: &dyn Op, inputs: &[Type], output: &Type) -> f64 {
+    fn transfer(&self, op: &dyn Op, inputs: &[Type], output: &Type) -> Transfer {
         let Some((network, ranks)) = self.group.network().zip(op.ranks()) else {
-            return 0.0;
+            return Transfer::default();
         };
         let whole = inputs.iter().chain([output]).map(|ty| ty.bytes()).max().unwrap_or(0);
         // A process sends all but its own piece, and both to add up and to gather where it does both.
         let rounds = if op.is::<AllReduce>() { 2.0 } else { 1.0 };
         let sent = whole as f64 * (ranks.count - 1) as f64 / ranks.count as f64;
-        rounds * (sent / network.rate + network.latency.as_secs_f64())
+        Transfer {
+            sending: rounds * sent / network.rate,
+            latency: rounds * network.latency.as_secs_f64(),
+        }
     }
 }
 
@@ -168,7 +174,7 @@ impl Exchanging {
     }
 
     /// The elements of a chunk in the piece of each process.
-    fn elements(&self, chunk: usize) -> impl Iterator<Item = Range<usize>> {
+    fn elements(&self, chunk: usize) -> impl Iterator<Item = Range<usize>> + Clone {
         let first = chunk.saturating_mul(self.step);
         self.borders.windows(2).map(move |piece| {
             let start = piece[1].min(piece[0].saturating_add(first));
@@ -202,7 +208,7 @@ impl Exchanging {
         match self.way {
             Way::Reduce | Way::ReduceAndGather => {
                 let sum = |input: &&[f32]| bytes_of(self.elements(chunk).map(|own| &input[own]));
-                let sums = inputs.iter().map(sum).collect::<Result<_>>()?;
+                let sums = inputs.iter().map(sum).collect();
                 let reducing = group.begin_reduction(op.name(), self.ranks.leaves, sums, borders);
                 self.reducing.push_back((chunk, reducing));
             }
@@ -210,11 +216,11 @@ impl Exchanging {
                 let own = self.elements(chunk).nth(self.ranks.rank).unwrap_or(0..0);
                 let first = self.borders[self.ranks.rank];
                 let own = &inputs[0][own.start - first..own.end - first];
-                let gathering = group.begin_gather(op.name(), bytes_of([own])?, borders);
+                let gathering = group.begin_gather(op.name(), bytes_of([own].into_iter()), borders);
                 self.gathering.push_back((chunk, gathering));
             }
             Way::Broadcast(root) => {
-                let whole = bytes_of(self.elements(chunk).map(|own| &inputs[0][own]))?;
+                let whole = bytes_of(self.elements(chunk).map(|own| &inputs[0][own]));
                 self.gathering
                     .push_back((chunk, group.begin_broadcast(op.name(), root, whole)));
             }
@@ -238,6 +244,7 @@ impl Exchanging {
                     let own = self.elements(chunk).nth(self.ranks.rank).unwrap_or(0..0);
                     let first = self.borders[self.ranks.rank];
                     write_into(&mut output[own.start - first..own.end - first], &piece)?;
+                    buffers::reuse(piece);
                 }
             }
             if (self.gathering.len() > UNDER_WAY || (is_last && self.reducing.is_empty()))
@@ -250,6 +257,7 @@ impl Exchanging {
                     let bytes = bytes.ok_or_else(|| Error::internal("a chunk is too short"))?;
                     write_into(&mut output[own], bytes)?;
                 }
+                buffers::reuse(whole);
             }
             if is_last && self.reducing.is_empty() && self.gathering.is_empty() {
                 return Ok(());
@@ -259,12 +267,15 @@ impl Exchanging {
 }
 
 /// Elements as bytes, little-endian.
-fn bytes_of<'a>(parts: impl IntoIterator<Item = &'a [f32]>) -> Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(CHUNK);
+fn bytes_of<'a>(parts: impl Iterator<Item = &'a [f32]> + Clone) -> Vec<u8> {
+    let mut bytes = buffers::filled(parts.clone().map(size_of_val).sum());
+    let mut rest = bytes.as_chunks_mut().0;
     for part in parts {
-        write_le(Host::F32(part), &mut bytes).map_err(|error| Error::internal(error.to_string()))?;
+        let (to, after) = rest.split_at_mut(part.len());
+        to.iter_mut().zip(part).for_each(|(to, x)| *to = x.to_le_bytes());
+        rest = after;
     }
-    Ok(bytes)
+    bytes
 }
 
 /// Writes bytes, little-endian, as elements.

@@ -4,6 +4,7 @@
 //! subtrees as soon as both halves are there; what lies to the left meanwhile is held in slots.
 
 use lessen_comm::{Accumulator, Tree};
+use lessen_graph::MOST_UNDER_WAY;
 use std::ops::Range;
 
 /// Bytes of gradients that processes exchange together.
@@ -14,7 +15,7 @@ pub(crate) const UNDER_WAY: usize = 2;
 
 /// The chunks that an operation of several processes sends as it begins: 8 MiB, so that the messages of a layer's
 /// parameter are under way while others are computed.
-pub(crate) const AHEAD: usize = 8;
+pub(crate) const AHEAD: usize = MOST_UNDER_WAY / 2 / CHUNK;
 
 /// What happens to the sums of gradients after a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,11 +66,12 @@ impl Dealing {
         }
     }
 
-    /// The most bytes that the exchange of `gradients` bytes with other processes allocates, two operations at a time.
+    /// The most bytes that the exchange of `gradients` bytes with other processes allocates: of two operations, or of
+    /// smaller ones of as many bytes.
     /// A chunk that is added up takes the process's own sums, the sums that arrive, and the result. A chunk that is
     /// gathered takes the result, its messages, and a copy.
     pub fn exchange_bytes(&self, gradients: usize) -> usize {
-        gradients.min(2 * AHEAD * CHUNK) * (2 * self.sums.len() + 5)
+        gradients.min(MOST_UNDER_WAY) * (2 * self.sums.len() + 5)
     }
 }
 

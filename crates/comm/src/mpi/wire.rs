@@ -11,6 +11,7 @@ use lessen_base::{Error, Result};
 
 use super::launcher::{self, launched};
 use super::library::{Constants, Functions, SUCCESS, Status, text};
+use crate::buffers;
 use crate::wire::{LARGEST_TAG, Message, Progress, Request, Wire, unknown, wrong_length};
 
 /// Time in which a launcher forwards what this process has printed; after an abort it may forward nothing.
@@ -165,7 +166,7 @@ impl<H: Copy> Wire for MpiWire<H> {
     fn receive(&mut self, from: usize, tag: u32, length: usize) -> Result<Request> {
         let (other, tag, count) = self.envelope(from, tag, length)?;
         let Constants { world, byte, .. } = self.constants;
-        let buffer = Box::into_raw(vec![0u8; length].into_boxed_slice());
+        let buffer = Box::into_raw(buffers::filled(length).into_boxed_slice());
         let mut handle = MaybeUninit::uninit();
         // SAFETY: the buffer has `length` bytes, which are kept, and not touched, until `test` finds that MPI has
         // written them; the function writes the handle where it succeeds.

@@ -180,9 +180,12 @@ impl BlockedGraph {
     /// # Errors
     /// The least budget that there is a plan for, where none fits.
     fn within(&self, budget: usize, most: f64, try_out: impl Fn(Selection<'_>) -> Plan) -> Result<Plan, usize> {
-        let planned = |composed: &Composed| Plan {
-            seconds: composed.seconds,
-            ..try_out(self.selection(&composed.choices))
+        let planned = |composed: &Composed| {
+            let plan = try_out(self.selection(&composed.choices));
+            Plan {
+                seconds: composed.seconds + plan.waiting_seconds(),
+                ..plan
+            }
         };
         let begin = self.last_within(most);
         let mut before = self.choice(begin).expect("a choice without a limit");

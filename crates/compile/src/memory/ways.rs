@@ -257,7 +257,7 @@ impl SamplePlans<'_> {
         let apart = [before, after, before_again]
             .into_iter()
             .flatten()
-            .map(|(at, _)| plan.step_seconds[at]);
+            .map(|(at, _)| plan.computing_seconds(at));
         let way = Way {
             kept: after.map_or(0, |(at, _)| {
                 usage[at]
@@ -266,10 +266,10 @@ impl SamplePlans<'_> {
             }),
             forward: most(&usage[begin..end]),
             backward: most(&usage[stage_begin..]),
-            seconds: plan.seconds - apart.sum::<f64>(),
+            seconds: plan.seconds - plan.waiting_seconds() - apart.sum::<f64>(),
             ..way
         };
-        (way, plan.step_seconds[begin..end].iter().sum())
+        (way, (begin..end).map(|step| plan.computing_seconds(step)).sum())
     }
 }
 

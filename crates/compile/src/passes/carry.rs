@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BinaryHeap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use lessen_graph::{Begun, Carrier, Ended, Graph, Node, Op, Phase, ValueId};
+use lessen_graph::{Begun, Carrier, Ended, Graph, MOST_UNDER_WAY, Node, Op, Phase, ValueId};
 use lessen_rewrite::Rewriter;
 
-/// The most operations that are begun and not ended: what a carrier holds of one is outside the plan.
+/// Operations that may be under way whatever their size: what a carrier holds of one is outside the plan.
 const UNDER_WAY: usize = 2;
 
 /// Replaces each operation of several ranks by one that begins it, where its inputs are there, and one that ends it,
-/// just before its result is read or a third one begins. Tokens keep all of them in one order, which is the same on all
-/// ranks: an operation that needs the result of another one comes after the one that follows that, so that its messages
-/// need not wait for those before.
+/// just before its result is read or one begins that does not fit beside those before ([`MOST_UNDER_WAY`]). Tokens keep
+/// all of them in one order, which is the same on all ranks: an operation that needs the result of another one comes
+/// after the one that follows that, so that its messages need not wait for those before.
 ///
 /// # Errors
 /// Such an operation without a carrier, or of another dtype than `f32`.
@@ -29,6 +29,7 @@ pub fn carry(graph: &Graph, carrier: Option<&Arc<dyn Carrier>>) -> Result<Graph>
         )));
     };
     let mut carrying = Carrying {
+        graph,
         rewriter: Rewriter::new(graph),
         under_way: VecDeque::new(),
         results: HashSet::new(),
@@ -40,9 +41,7 @@ pub fn carry(graph: &Graph, carrier: Option<&Arc<dyn Carrier>>) -> Result<Graph>
         carrying.end_before(node.phase);
         carrying.end_for(&node.inputs);
         if is_of_several(node) {
-            if carrying.under_way.len() == UNDER_WAY {
-                carrying.end_first();
-            }
+            carrying.end_for_room(node);
             let begun = Begun {
                 op: node.op.clone(),
                 number,
@@ -172,6 +171,7 @@ fn in_order(graph: &Graph, operations: &[usize]) -> Vec<usize> {
 }
 
 struct Carrying<'a> {
+    graph: &'a Graph,
     rewriter: Rewriter<'a>,
     under_way: VecDeque<(&'a Node, Begun)>,
     /// The results of operations that are begun.
@@ -214,6 +214,21 @@ impl<'a> Carrying<'a> {
             self.rewriter.set(*old, *new);
         }
         self.token = ended.last().copied();
+    }
+
+    /// Ends operations, the first one first, until another one fits beside those that are under way.
+    fn end_for_room(&mut self, node: &Node) {
+        let bytes_of = |node: &Node| {
+            let values = node.inputs.iter().chain(&node.outputs);
+            values.map(|v| self.graph.ty(*v).bytes()).max().unwrap_or(0)
+        };
+        let mut sizes: VecDeque<usize> = self.under_way.iter().map(|(node, _)| bytes_of(node)).collect();
+        let own = bytes_of(node);
+        while sizes.len() >= UNDER_WAY && sizes.iter().fold(own, |all, size| all.saturating_add(*size)) > MOST_UNDER_WAY
+        {
+            sizes.pop_front();
+            self.end_first();
+        }
     }
 
     /// Ends the operations of forward before backward begins, whose values are told from those of forward.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use lessen_compile::passes::carry;
 use lessen_compile::{Options, compile};
 use lessen_cpu::CpuTarget;
-use lessen_graph::{Begun, Carrier, DType, Ended, Graph, NodeId, Op, Phase, Ranks, Trace, Type};
+use lessen_graph::{
+    Begun, Carrier, DType, Ended, Graph, MOST_UNDER_WAY, NodeId, Op, Phase, Ranks, Trace, Transfer, Type,
+};
 use lessen_graph::{all_gather, all_reduce, reduce_scatter};
 
 #[derive(Debug)]
@@ -17,7 +19,7 @@ impl Carrier for Silent {
     fn end(&self, _: usize, _: &dyn Op, _: &[&[f32]], _: &mut [f32]) {}
 }
 
-/// A carrier whose exchanges take this number of seconds.
+/// A carrier whose exchanges keep the network busy for this number of seconds.
 #[derive(Debug)]
 struct Slow(f64);
 
@@ -26,8 +28,11 @@ impl Carrier for Slow {
 
     fn end(&self, _: usize, _: &dyn Op, _: &[&[f32]], _: &mut [f32]) {}
 
-    fn seconds(&self, _: &dyn Op, _: &[Type], _: &Type) -> f64 {
-        self.0
+    fn transfer(&self, _: &dyn Op, _: &[Type], _: &Type) -> Transfer {
+        Transfer {
+            sending: self.0,
+            latency: 0.0,
+        }
     }
 }
 
@@ -63,8 +68,8 @@ fn sums_begin_where_they_can_and_end_where_they_are_read() {
     }
 }
 
-#[test]
-fn a_third_sum_waits_for_the_first_one() {
+/// The operations of three sums of this many elements, with those that begin and end their exchange.
+fn three_sums(elements: usize) -> String {
     let carrier: Arc<dyn Carrier> = Arc::new(Silent);
     let ranks = Ranks {
         rank: 1,
@@ -73,15 +78,22 @@ fn a_third_sum_waits_for_the_first_one() {
     };
     let trace = Trace::new();
     let sums: Vec<_> = (0..3)
-        .map(|i| all_reduce(&[trace.input(&format!("x{i}"), DType::F32, &[4]).exp()], ranks))
+        .map(|i| all_reduce(&[trace.input(&format!("x{i}"), DType::F32, &[elements]).exp()], ranks))
         .collect();
     trace.output("all", sums[0] + sums[1] + sums[2]);
     let carried = carry(&trace.finish(), Some(&carrier)).unwrap();
     let names: Vec<&str> = carried.nodes.iter().map(|node| node.op.name()).collect();
-    assert_eq!(
-        names.join(" "),
-        "unary begin unary begin unary end begin end binary end binary"
-    );
+    names.join(" ")
+}
+
+#[test]
+fn a_third_large_sum_waits_for_the_first_one() {
+    let many = MOST_UNDER_WAY / size_of::<f32>() / 3;
+    let together = "unary begin unary begin unary begin end end binary end binary";
+    assert_eq!(three_sums(many), together);
+    let after_each_other = "unary begin unary begin unary end begin end binary end binary";
+    assert_eq!(three_sums(many + 1), after_each_other);
+    assert_eq!(three_sums(16 * many), after_each_other, "two may always be under way");
 }
 
 /// A gradient is scattered, its piece is halved and gathered, for three parameters.
@@ -116,7 +128,7 @@ fn a_piece_is_gathered_after_the_messages_of_the_next_one_have_begun() {
             Some(format!("{part}{}", &name[..1]))
         });
         let all: Vec<String> = of_several.collect();
-        assert_eq!(all.join(" "), "(r (r )r (a )r (r )a (a )r (a )a )a", "rank {rank}");
+        assert_eq!(all.join(" "), "(r (r )r (a (r )r (a )a )r (a )a )a", "rank {rank}");
     }
 }
 
@@ -167,6 +179,25 @@ fn a_program_computes_while_messages_are_under_way_and_counts_what_it_waits() {
     assert!(!is_late);
     assert!((slow - 1.0).abs() < 1e-3 && slow > 1.0, "{slow} s");
     assert!((at_once - 1.0 - free).abs() < 1e-6, "{at_once} s, {free} s");
+}
+
+#[test]
+fn exchanges_that_follow_each_other_take_the_sum_of_their_seconds() {
+    let ranks = Ranks {
+        rank: 0,
+        count: 2,
+        leaves: 2,
+    };
+    for waits_at_once in [false, true] {
+        let options = Options {
+            carrier: Some(Arc::new(Slow(1.0))),
+            waits_at_once,
+            ..Options::default()
+        };
+        let plan = compile(&updates(ranks), &options, &CpuTarget { threads: 1 }).unwrap();
+        let seconds = plan.estimated_seconds();
+        assert!((seconds - 6.0).abs() < 1e-3, "{seconds} s");
+    }
 }
 
 #[test]

@@ -90,6 +90,40 @@ impl Row {
     }
 }
 
+/// How many of these processes compute at once on this machine.
+fn at_once(processes: usize) -> usize {
+    thread::available_parallelism().map_or(1, usize::from).min(processes)
+}
+
+/// A device that has measured the costs of a case's operations while others measured them beside it, since processes of
+/// one machine share its caches and units; and the graphs.
+fn measured_costs(
+    case: &Case,
+    devices: usize,
+    options: &(impl Fn() -> TrainerOptions + Sync),
+) -> Result<(CpuBackend, StepGraphs)> {
+    let measured = || -> Result<(CpuBackend, StepGraphs)> {
+        let folder = tempfile::tempdir();
+        let folder = folder.map_err(|error| Error::user(format!("no folder for measured times is made: {error}")))?;
+        let options = options();
+        let mut device = CpuBackend::new(1)?.with_times_in(folder.path().to_path_buf());
+        let graphs = StepGraphs::new(&options, |cx| case.loss(cx))?;
+        graphs.measure(&mut device, &options)?;
+        Ok((device, graphs))
+    };
+    thread::scope(|scope| {
+        let beside: Vec<_> = (1..devices).map(|_| scope.spawn(|| measured().map(drop))).collect();
+        let own = measured();
+        for other in beside {
+            match other.join() {
+                Ok(other) => other?,
+                Err(_) => return Err(Error::internal("a measurement of the benchmark has ended")),
+            }
+        }
+        own
+    })
+}
+
 /// Measures and forecasts all that is asked for, and returns what `--json` prints.
 ///
 /// # Errors
@@ -124,11 +158,9 @@ impl SharedSteps {
             group,
             ..self.planning.options(case)
         };
-        let planned = options(Group::planned(0, processes, self.network));
-        let mut device = CpuBackend::new(1)?;
-        let graphs = StepGraphs::new(&planned, |cx| case.loss(cx))?;
-        graphs.measure(&mut device, &planned)?;
-        let planned = self.within(&graphs, &device, planned)?;
+        let planned = || options(Group::planned(0, processes, self.network));
+        let (device, graphs) = measured_costs(case, at_once(processes), &planned)?;
+        let planned = self.within(&graphs, &device, planned())?;
         let plans = StepPlans::new(&device, &planned, &graphs)?;
         let row = Row {
             case: case.letter,

@@ -4,10 +4,15 @@
 use crate::pieces::wide;
 use crate::processes::{RANKS, bits, on, options, rows};
 use crate::support::device;
+use lessen_comm::{Group, Network};
 use lessen_compile::Placement;
+use lessen_cpu::CpuBackend;
 use lessen_device::Host;
-use lessen_nn::OptimizerConfig;
-use lessen_train::{NonFinite, Part, StepReport, Trainer, TrainerOptions};
+use lessen_graph::Tensor;
+use lessen_nn::models::BatchShape;
+use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+use lessen_nn::{Cx, Model, OptimizerConfig};
+use lessen_train::{NonFinite, Part, StepGraphs, StepPlans, StepReport, Trainer, TrainerOptions};
 use std::time::Duration;
 
 /// A step on the first `count` micro-batches, of which number `broken` has a number that is not finite.
@@ -119,4 +124,41 @@ fn a_process_with_one_micro_batch_has_no_sums_of_gradients_and_pieces_of_those_t
     let (matrix, all) = (16 * crate::pieces::WIDTH, 4 * (7 * crate::pieces::WIDTH + 2));
     let more = waiting - one;
     assert!(more <= all - matrix * 7 / 8 + 1024, "{more} bytes wait of {all}");
+}
+
+/// The loss of a network with blocks, whose plans are put together from samples of them.
+fn of_blocks(cx: Cx) -> Tensor {
+    let config = Gpt2Config {
+        vocab_size: 64,
+        n_positions: 32,
+        n_embd: 128,
+        n_layer: 2,
+        n_head: 2,
+        ..Gpt2Config::default()
+    };
+    let model: Model = GPT2LMHeadModel { config }.into();
+    model.forward(cx, BatchShape::Padded { size: 2, length: 32 }).loss
+}
+
+#[test]
+fn a_forecast_takes_at_least_the_time_of_the_messages() {
+    let rate = 1e3;
+    let network = Network {
+        latency: Duration::ZERO,
+        rate,
+    };
+    for placement in [Placement::Separate, Placement::BackwardFused, Placement::ForwardFused] {
+        let options = TrainerOptions {
+            accumulate: 2,
+            ranks: 2,
+            placement,
+            clip_norm: Some(1.0),
+            group: Group::planned(0, 2, Some(network)),
+            ..TrainerOptions::new(0.1)
+        };
+        let graphs = StepGraphs::new(&options, of_blocks).unwrap();
+        let plans = StepPlans::new(&CpuBackend::new(1).unwrap(), &options, &graphs).unwrap();
+        let (seconds, sent) = (plans.estimated_seconds(1), plans.gradient_bytes() as f64);
+        assert!(seconds >= sent / rate, "{placement:?}: {seconds} s for {sent} bytes");
+    }
 }
