@@ -6,11 +6,11 @@ reductions, over slow networks, and forecasts of more processes.
 
 Steps: a GPT of 4 layers x 256 on 128 characters, 8 examples and one thread for each of two processes, f32, AdamW (fused
 in PyTorch), the norm of the gradient clipped at 1. In each round both run in turn, every other round in the opposite
-order. Bytes are those that one process sends for a step: Lessen's as its report counts them, DDP's at the interface lo,
-without the frames of TCP. Memory: a GPT of 8 layers x 512 in the same way, without clipping; the growth of a process's
-resident memory from before the model to its highest. Reductions: `lessen bench shared`, with threads of one core as
-processes and a wire that delays messages as a network does. PyTorch's side is run by $PYTHON or, where that is not set,
-by the Python that runs this file. Times mean something on an idle machine alone.
+order. Lessen's updates are forward-fused. Bytes are those that one process sends for a step: Lessen's as its report
+counts them, DDP's at the interface lo, without the frames of TCP. Memory: a GPT of 8 layers x 512 in the same way,
+without clipping; the growth of a process's resident memory from before the model to its highest. Reductions: `lessen
+bench shared`, with threads of one core as processes and a wire that delays messages as a network does. PyTorch's side is
+run by $PYTHON or, where that is not set, by the Python that runs this file. Times mean something on an idle machine alone.
 """
 
 import argparse
@@ -31,6 +31,7 @@ WARMUP = 5
 NETWORK = "1Gbit,10ms"
 # Case a is the GPT of `lessen bench step`, k the reversible encoder; the norms are what the case is planned with.
 REDUCTIONS = [("a", "rms", "1,8,64"), ("k", "layer", "1,8")]
+STEPS_OF_REDUCTIONS = 2
 FORECASTS = "8,64,256,1024"
 
 
@@ -168,17 +169,24 @@ def text_in(place):
     return path
 
 
-def lessen_steps(args, lessen, place):
-    """Steps of a training that processes share under MPI."""
+def lessen_run(args, lessen, place, steps):
+    """A training that processes share under MPI: its report and the milliseconds of its steps after the first ones."""
     text, out = text_in(place), tempfile.mkdtemp(dir=place)
     run = [args.mpiexec, "-n", str(PROCESSES), lessen, "train", "shakespeare", f"--data={text}", "--threads=1"]
-    run += [f"--steps={WARMUP + args.steps}", f"--out={out}/run", "--json", "--quiet"]
-    keys = keys_of(STEPS_OF, {"train.clip_norm": 1.0})
+    run += [f"--steps={steps}", f"--out={out}/run", "--json", "--quiet"]
+    keys = keys_of(STEPS_OF, {"train.clip_norm": 1.0, "optimizer.placement": "forward-fused"})
     report = json.loads(step.output_of(run + [f"--set={key}={value}" for key, value in keys.items()], "lessen train"))
     with open(os.path.join(out, "run", "metrics.jsonl")) as file:
         lines = [json.loads(line) for line in file]
-    times = [line["step_ms"] for line in lines if "step_ms" in line and line["step"] > WARMUP]
-    return {"ms": statistics.median(times), "bytes": report["sent_bytes"] / report["steps"]}
+    return report, [line["step_ms"] for line in lines if "step_ms" in line and line["step"] > WARMUP]
+
+
+def lessen_steps(args, lessen, place):
+    """Steps of a training that processes share under MPI. Bytes are what more steps send than few do."""
+    few, _ = lessen_run(args, lessen, place, WARMUP)
+    report, times = lessen_run(args, lessen, place, WARMUP + args.steps)
+    sent = report["sent_bytes"] - few["sent_bytes"]
+    return {"ms": statistics.median(times), "bytes": sent / args.steps}
 
 
 def sharded(steps, place):
@@ -275,14 +283,14 @@ def measured(args, lessen, place):
         more = [] if network is None else [f"--network={network}"]
         rows = []
         for case, norm, batches in REDUCTIONS:
-            rows += bench_shared(lessen, case, norm, batches, "--clip-norm=1", "--steps=3", *more)
+            rows += bench_shared(lessen, case, norm, batches, "--clip-norm=1", f"--steps={STEPS_OF_REDUCTIONS}", *more)
         sentence = "milliseconds of a step of two processes, and their ratio to separate ones"
         yield f"## Fused and separate reductions {words}\n\nCases of `lessen bench step`, clipped at 1; {sentence}:", (
             of_reductions(rows)
         )
-    more = [f"--network={NETWORK}", "--processes=2,4", f"--forecast={FORECASTS}", "--steps=3"]
+    more = [f"--network={NETWORK}", "--processes=2,4", f"--forecast={FORECASTS}", f"--steps={STEPS_OF_REDUCTIONS}"]
     rows = bench_shared(lessen, "a", "rms", "4", *more)
-    sentence = f"Case a with 4 examples a process over {NETWORK}, from measured costs of operations; four processes share two cores:"
+    sentence = f"Case a with 4 examples a process over {NETWORK}, from measured costs; four processes share two cores:"
     yield f"## Forecasts of more processes\n\n{sentence}", of_forecasts(rows)
 
 
