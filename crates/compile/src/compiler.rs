@@ -215,7 +215,7 @@ fn within(variants: &[WithBits], budget: usize, options: &Options, target: &dyn 
     match (subsets(&variants, blocked.as_deref(), target), &blocked) {
         (Some(alternatives), _) => memory::within_all(&alternatives, budget, plan).map(|plan| Plan {
             // Every set was planned.
-            least_seconds: (budget < usize::MAX).then_some(plan.seconds),
+            least_seconds: (budget < usize::MAX).then(|| plan.seconds - plan.waiting_seconds()),
             ..plan
         }),
         (None, Some(blocked)) => {

@@ -173,10 +173,11 @@ impl Plan {
     ///
     /// It counts the choices that the planner knows of this graph, by the figures that it has of them: blocks with the
     /// ways of their samples that take at most 1.05 times the budget. It is 0 where all sets of values were planned.
-    /// None without a budget, for a fixed policy, and for a graph of too few blocks with too many values for that.
+    /// Waits for messages of other ranks do not count. None without a budget, for a fixed policy, and for a graph of
+    /// too few blocks with too many values for that.
     pub fn slower_than_best(&self) -> Option<f64> {
         let least = self.least_seconds.filter(|least| *least > 0.0)?;
-        Some((self.seconds / least - 1.0).max(0.0))
+        Some(((self.seconds - self.waiting_seconds()) / least - 1.0).max(0.0))
     }
 
     /// Estimated seconds of each plan step.
