@@ -8,9 +8,10 @@ Steps: a GPT of 4 layers x 256 on 128 characters, 8 examples and one thread for 
 in PyTorch), the norm of the gradient clipped at 1. In each round both run in turn, every other round in the opposite
 order. Lessen's updates are forward-fused. Bytes are those that one process sends for a step: Lessen's as its report
 counts them, DDP's at the interface lo, without the frames of TCP. Memory: a GPT of 8 layers x 512 in the same way,
-without clipping; the growth of a process's resident memory from before the model to its highest. Reductions: `lessen
-bench shared`, with threads of one core as processes and a wire that delays messages as a network does. PyTorch's side is
-run by $PYTHON or, where that is not set, by the Python that runs this file. Times mean something on an idle machine alone.
+without clipping; the growth of a process's resident memory from before the model to its highest in four steps.
+Reductions: `lessen bench shared`, with threads of one core as processes and a wire that delays messages as a network
+does. PyTorch's side is run by $PYTHON or, where that is not set, by the Python that runs this file. Times mean something
+on an idle machine alone.
 """
 
 import argparse
@@ -110,22 +111,20 @@ def fsdp(steps):
     dist.init_process_group("gloo")
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     tokens, labels = torch_batch()
-    before = resident("VmRSS")
-    with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")
+    growth = Growth()
     model = torch_model(MEMORY_OF)
     for module in list(model.modules()):
         if type(module).__name__ == "Block":
             fully_shard(module, mesh=mesh)
     fully_shard(model, mesh=mesh)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
-    for _ in range(steps):
+    for number in range(steps):
         optimizer.zero_grad()
         model(tokens, labels).backward()
         optimizer.step()
-    grown = resident("VmHWM") - before
+        growth.on_step_end(number, {})
     if dist.get_rank() == 0:
-        print(json.dumps({"bytes": grown}))
+        print(json.dumps({"bytes": growth.bytes}))
     dist.destroy_process_group()
 
 
@@ -189,31 +188,40 @@ def lessen_steps(args, lessen, place):
     return {"ms": statistics.median(times), "bytes": sent / args.steps}
 
 
+class Growth:
+    """The growth of this process's resident memory up to the end of each step."""
+
+    def __init__(self):
+        self.before, self.bytes = resident("VmRSS"), 0
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+
+    def on_step_end(self, _step, _numbers):
+        self.bytes = resident("VmHWM") - self.before
+
+
 def sharded(steps, place):
     """Lessen's side of memory, in each process of torchrun; the first one prints."""
     import lessen
     import torch.distributed as dist
 
     dist.init_process_group("gloo")
-    text = os.path.join(place, "text.txt")
     keys = {name.replace(".", "_"): value for name, value in keys_of_memory().items()}
-    before = resident("VmRSS")
-    with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")
-    out = os.path.join(place, "sharded")
-    run = lessen.train("shakespeare", data=text, out=out, steps=steps, threads=1, group=dist.group.WORLD, **keys)
-    grown = resident("VmHWM") - before
+    text, out = os.path.join(place, "text.txt"), os.path.join(place, "run")
+    growth, group = Growth(), dist.group.WORLD
+    lessen.train("shakespeare", data=text, out=out, steps=steps, threads=1, group=group, callbacks=[growth], **keys)
     if dist.get_rank() == 0:
-        print(json.dumps({"bytes": grown, "peak": run.peak_bytes}))
+        print(json.dumps({"bytes": growth.bytes}))
     dist.destroy_process_group()
 
 
 def memory_rounds(args, place):
     """Growth of FSDP2's and of Lessen's process, in turns."""
-    text_in(place)
     rounds = []
     for _ in range(args.rounds):
-        rounds.append({"lessen": torch_side("lessen", 4, f"--place={place}"), "fsdp": torch_side("fsdp", 4)})
+        own = tempfile.mkdtemp(dir=place)
+        text_in(own)
+        rounds.append({"lessen": torch_side("lessen", 4, f"--place={own}"), "fsdp": torch_side("fsdp", 4)})
         print(json.dumps(rounds[-1]), file=sys.stderr)
     return rounds
 
