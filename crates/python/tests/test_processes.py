@@ -187,8 +187,13 @@ except lessen.Error as error:
     assert time.monotonic() - begun < 60
 
 
-def test_what_is_no_group_is_refused():
+def test_what_is_no_group_is_refused(monkeypatch):
     with pytest.raises(lessen.ArgumentError, match="group is a int; give one of torch.distributed"):
         lessen.train("adder", group=3)
     with pytest.raises(lessen.ArgumentError, match="deadline is for processes"):
         lessen.train("adder", deadline=3)
+    # What torch.distributed.group.WORLD is before init_process_group, in one of two processes.
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for recipe in ("adder", None):
+        with pytest.raises(lessen.ArgumentError, match="group is None, as .* is before init_process_group"):
+            lessen.train(recipe, group=None)

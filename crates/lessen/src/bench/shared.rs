@@ -90,11 +90,6 @@ impl Row {
     }
 }
 
-/// How many of these processes compute at once on this machine.
-fn at_once(processes: usize) -> usize {
-    thread::available_parallelism().map_or(1, usize::from).min(processes)
-}
-
 /// A device that has measured the costs of a case's operations while others measured them beside it, since processes of
 /// one machine share its caches and units; and the graphs.
 fn measured_costs(
@@ -159,7 +154,10 @@ impl SharedSteps {
             ..self.planning.options(case)
         };
         let planned = || options(Group::planned(0, processes, self.network));
-        let (device, graphs) = measured_costs(case, at_once(processes), &planned)?;
+        // Processes that run share this machine's cores; of more, each has a core as here.
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let at_once = if runs { processes } else { cores.min(processes) };
+        let (device, graphs) = measured_costs(case, at_once, &planned)?;
         let planned = self.within(&graphs, &device, planned())?;
         let plans = StepPlans::new(&device, &planned, &graphs)?;
         let row = Row {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
@@ -15,8 +16,23 @@ from ._errors import ArgumentError, Error
 #: Seconds without an answer after which a process is given up.
 DEADLINE = 120.0
 
+#: The group of a training in one process.
+ALONE: Any = object()
+
 #: The longest wait of gloo, which breaks the connection; Lessen has its own deadline.
 LONGEST = timedelta(days=1)
+
+
+def checked_group(group: Any) -> Any:
+    """A group that may be left out; None where it is."""
+    if group is ALONE:
+        return None
+    if group is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ArgumentError(
+            "group is None, as torch.distributed.group.WORLD is before init_process_group; call that before, or leave "
+            "group out to train in each process alone"
+        )
+    return group
 
 
 def processes_of(group: Any) -> Processes:

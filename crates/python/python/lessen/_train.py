@@ -17,7 +17,7 @@ from ._data import is_path, memory
 from ._errors import ArgumentError, Error
 from ._flags import flags_of, job_flags, text_of
 from ._model import Model, load
-from ._processes import DEADLINE, processes_of
+from ._processes import ALONE, DEADLINE, checked_group, processes_of
 from ._show import Listener, Result
 from ._weights import weights_of
 
@@ -110,11 +110,12 @@ class Trainer:
         sample_weight: Any = None,
         callbacks: Sequence[Any] = (),
         progress: bool | None = None,
-        group: Any = None,
+        group: Any = ALONE,
         deadline: float | None = None,
         **keys: Any,
     ) -> None:
         self.recipe = recipe
+        group = checked_group(group)
         if group is None and deadline is not None:
             raise ArgumentError("deadline is for processes that share a training; give their group, or leave it out")
         self._group = group
@@ -303,7 +304,7 @@ def train(
             raise Error("minutes are for data without a recipe; leave them out, or give steps")
         trainer = Trainer(recipe, data, progress=progress, **keys)
         return trainer.resume() if resume else trainer.fit()
-    if keys.get("group") is not None:
+    if checked_group(keys.get("group", ALONE)) is not None:
         raise Error("several processes share a training with a recipe; name one, or train in one process without group")
     if data is None or not is_path(data):
         raise Error("there is no recipe; name one, such as 'bert-classifier', or give the path of a file to look at")
