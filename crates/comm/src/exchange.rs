@@ -69,7 +69,8 @@ fn within<T>(deadline: Duration, result: &Receiver<Result<T>>, done: &str) -> Re
 /// the same order; they end in any.
 ///
 /// A collective holds its arguments and its result, and beside them at most four messages of 1 MiB for each rank, or in
-/// a reduce-scatter for each subtree of another rank, from which it receives at the time.
+/// a reduce-scatter for each subtree of another rank, from which it receives at the time. The process keeps up to 16
+/// MiB of [buffers](crate::buffers) for later messages.
 ///
 /// The first error stays: it ends all collectives that were begun, and those that are begun later. A process that fails
 /// calls [`Exchange::abort`], so that the others need not wait for the deadline.

@@ -32,7 +32,7 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// The least share that so many percent of the networks do not exceed; 0 where none has a bound.
+    /// The percentile `percent` of the networks' shares; 0 where none has a bound.
     pub fn percentile(&self, percent: usize) -> f64 {
         let rank = (self.shares.len() * percent).div_ceil(100);
         self.shares.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
