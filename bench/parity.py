@@ -2,7 +2,7 @@
 """Checks that `lessen train` does what transformers does from the same checkpoint and batches.
 
     python3 bench/parity.py --lessen PATH --tokenizers DIR --data DIR --text FILE
-                            [--base] [--only bert|gpt2|peft] [--work DIR] [--write FILE]
+                            [--base] [--only bert|gpt2|peft] [--mpiexec FILE] [--work DIR] [--write FILE]
 
 DIR of --tokenizers holds `bert-base-chinese/vocab.txt` and `gpt2/{vocab.json,merges.txt}`; --data is a folder
 with `train.txt`, `dev.txt` (lines of title<TAB>label, labels 0 to 9) and `class.txt`; --text is a plain text
@@ -14,7 +14,9 @@ the same steps in PyTorch with transformers' model and tokenizer. It then asks f
     every parameter        within 1e-4 of PyTorch's, absolute
     the folder OUT/model   to load in transformers with no missing and no unexpected keys
 
-Where `peft` is installed, adapters go from Lessen to it and back as well: see `parity_peft.py`.
+With --mpiexec, the launcher of MPI, two processes do the same steps on both sides, PyTorch's by
+DistributedDataParallel over gloo, and every loss is within the same bound of both kinds of PyTorch's; see
+`parity_processes.py`. Where `peft` is installed, adapters go from Lessen to it and back as well: see `parity_peft.py`.
 
 It prints the figures and, to judge them by, PyTorch's own difference between float32 and float64. Exit code 1
 where something is not met. --base takes the sizes of BERT-base and GPT-2 small instead of 2 layers x 128.
@@ -45,6 +47,7 @@ from transformers import (
 from transformers.utils import logging
 
 import parity_peft
+import parity_processes
 from step import machine, versions, write_aside
 
 STEPS, BATCH, LENGTH, CLASSES, SEED = 5, 8, 32, 10, 1
@@ -163,10 +166,10 @@ def train_in_torch(model, batches):
     return losses, model
 
 
-def train_in_lessen(lessen, recipe, folder, data):
+def train_in_lessen(lessen, recipe, folder, data, launcher=()):
     """Runs `lessen train`; returns its losses and the folder of the model it wrote."""
-    out = os.path.join(folder, "run")
-    command = [lessen, "train", recipe, "--init", os.path.join(folder, "init"), "--data", data, "--out", out]
+    out = os.path.join(folder, "shared" if launcher else "run")
+    command = [*launcher, lessen, "train", recipe, "--init", os.path.join(folder, "init"), "--data", data, "--out", out]
     command += ["--steps", str(STEPS), "--json"]
     for setting in SETTINGS:
         command += ["--set", setting]
@@ -212,6 +215,7 @@ def compare(recipe, make, args, folder):
     os.makedirs(folder)
     torch.manual_seed(SEED)
     model, kind, data, batches = make(args, folder)
+    first = copy.deepcopy(model).eval()
     exact_losses, exact = train_in_torch(copy.deepcopy(model).double(), batches)
     start = {name: p.detach().clone() for name, p in model.named_parameters()}
     losses, model = train_in_torch(model, batches)
@@ -234,6 +238,15 @@ def compare(recipe, make, args, folder):
     difference, where = worst_parameter(ours, theirs)
     met &= check("parameters, absolute", difference, PARAMETER_TOLERANCE, f"in {where}")
 
+    if args.mpiexec:
+        launcher = [args.mpiexec, "-n", str(parity_processes.PROCESSES)]
+        shared, _ = train_in_lessen(args.lessen, recipe, folder, data, launcher)
+        parallel = parity_processes.losses(first, batches, os.path.abspath(__file__))
+        say("  losses, Lessen, two processes:  " + "  ".join(f"{loss:.7f}" for loss in shared))
+        say("  losses, PyTorch, two processes: " + "  ".join(f"{loss:.7f}" for loss in parallel))
+        met &= check("losses of two processes, relative to PyTorch's one", worst_loss(shared, losses), LOSS_TOLERANCE)
+        met &= check("losses of two processes, relative to DDP's", worst_loss(shared, parallel), LOSS_TOLERANCE)
+
     _, info = kind.from_pretrained(written, output_loading_info=True)
     for what in ("missing_keys", "unexpected_keys", "mismatched_keys"):
         found = ", ".join(sorted(str(key) for key in info.get(what, [])))
@@ -243,7 +256,7 @@ def compare(recipe, make, args, folder):
 
 
 def markdown(args):
-    flags = " --base" if args.base else ""
+    flags = (" --base" if args.base else "") + (" --mpiexec mpiexec" if args.mpiexec else "")
     text = [
         "# Parity with transformers",
         "",
@@ -266,8 +279,8 @@ def markdown(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--lessen", required=True, metavar="PATH", help="the built command")
-    parser.add_argument("--tokenizers", required=True, metavar="DIR")
+    parser.add_argument("--lessen", metavar="PATH", help="the built command")
+    parser.add_argument("--tokenizers", metavar="DIR")
     parser.add_argument("--data", metavar="DIR", help="for bert-classifier")
     parser.add_argument("--text", metavar="FILE", help="for gpt2-lm")
     parser.add_argument("--only", choices=["bert", "gpt2", "peft"])
@@ -276,7 +289,15 @@ def main():
     )
     parser.add_argument("--work", metavar="DIR", help="keep checkpoints and runs here; must not exist")
     parser.add_argument("--write", metavar="FILE", help="also write the results as Markdown")
+    parser.add_argument("--mpiexec", metavar="FILE", help="also compare two processes; the launcher of MPI")
+    parser.add_argument("--torch", metavar="FILE", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.torch:
+        parity_processes.side(args.torch, train_in_torch)
+        return
+    for option in ("lessen", "tokenizers"):
+        if getattr(args, option) is None:
+            parser.error(f"--{option} is needed")
     for only, option in (("bert", "data"), ("gpt2", "text"), ("peft", "data"), ("peft", "text")):
         if args.only in (None, only) and getattr(args, option) is None:
             parser.error(f"{only} needs --{option}")

@@ -167,6 +167,17 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         panic!("the operation `{}` is of one rank", self.name())
     }
 
+    /// For a collective whose ranks have one leaf each: the outputs of the leaves of the rank `ranks`, from the inputs
+    /// of each of them, by operations of this rank. This is the operation of the first of these leaves. See
+    /// [`side_by_side`](crate::side_by_side).
+    ///
+    /// # Panics
+    /// If the operation is no collective.
+    fn of_leaves(&self, inputs: &[Vec<Tensor>], ranks: Ranks) -> Vec<Vec<Tensor>> {
+        let _ = (inputs, ranks);
+        panic!("the operation `{}` is of one rank", self.name())
+    }
+
     /// The derivative: for each input its cotangent, written with operations, so that it can be differentiated again;
     /// none where an input has no influence or its cotangent is not wanted. An empty list, the default, stands for the
     /// derivative of the decomposition.

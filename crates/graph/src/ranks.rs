@@ -6,6 +6,7 @@ use lessen_base::tree::{Accumulator, Tree, part};
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
+use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// A rank among those that compute together, and the leaves of the tree by which they add.
@@ -20,6 +21,13 @@ pub struct Ranks {
 }
 
 impl Ranks {
+    /// A rank without others.
+    pub const ALONE: Ranks = Ranks {
+        rank: 0,
+        count: 1,
+        leaves: 1,
+    };
+
     /// These ranks, each with one leaf.
     pub fn with_leaf_each(self) -> Ranks {
         Ranks {
@@ -42,9 +50,23 @@ impl Ranks {
         Ranks { rank, ..self }
     }
 
+    /// The leaves of this rank.
+    pub fn own_leaves(self) -> Range<usize> {
+        part(self.leaves, self.count, self.rank)
+    }
+
+    /// The sums over the subtrees of this rank, from left to right, of tensors of its leaves.
+    pub fn sums_of_subtrees(self, own: Vec<Tensor>) -> Vec<Tensor> {
+        let mut sums = Accumulator::new(Tree::new(self.leaves));
+        for (leaf, value) in self.own_leaves().zip(own) {
+            sums.push(leaf..leaf + 1, value, |left, right| *left = *left + right);
+        }
+        sums.into_sums().into_iter().map(|(_, sum)| sum).collect()
+    }
+
     /// The subtrees of the leaves of this rank, from left to right.
     pub fn subtrees(self) -> Vec<Range<usize>> {
-        Tree::new(self.leaves).subtrees(part(self.leaves, self.count, self.rank))
+        Tree::new(self.leaves).subtrees(self.own_leaves())
     }
 
     /// The elements of a tensor of `count` elements that this rank owns. A tensor is cut into a piece for each leaf, at
@@ -59,7 +81,7 @@ impl Ranks {
                 .saturating_mul(block)
                 .min(count),
         };
-        let own = part(self.leaves, self.count, self.rank);
+        let own = self.own_leaves();
         border(own.start)..border(own.end)
     }
 

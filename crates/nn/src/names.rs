@@ -101,6 +101,16 @@ pub fn optimizer_state(state: &str, param: &str) -> String {
     format!("@optimizer.{state}.{param}")
 }
 
+/// Name of a data input or result of a group of a step whose groups run side by side, from its name in the group.
+pub fn of_group(name: &str, group: usize) -> String {
+    format!("{name} of group {group}")
+}
+
+/// Result of such a group: the value of a state that it assigns.
+pub fn assigned_of(state: &str) -> String {
+    format!("@assigned.{state}")
+}
+
 /// Whether a name belongs to training, and so to no model function.
 pub fn is_reserved(name: &str) -> bool {
     name.starts_with(RESERVED)

@@ -126,7 +126,7 @@ fn norm(cx: Cx, name: &str, x: Tensor, spread: Spread, range: impl FnOnce(Tensor
     let parameter = |own: &str, init| cx.param(&format!("{name}_norm.{own}"), &[x.dim(-1)], init);
     let (weight, bias) = (parameter("weight", Init::Ones), parameter("bias", Init::Zeros));
     let x = spread.of_input(x, range);
-    let [mean, variance] = spread.moments(x.flatten_rows());
+    let [mean, variance, _] = spread.moments(cx, x.flatten_rows());
     x.scale_shift(mean, weight * (variance + EPS).rsqrt(), bias)
 }
 

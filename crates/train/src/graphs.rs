@@ -43,6 +43,8 @@ pub struct StepGraphs {
     pub(crate) groups: Vec<[Graph; 2]>,
     /// Functions over the same parameters that run between the steps, such as an evaluation.
     pub functions: Vec<Graph>,
+    /// Whether `step` has all groups of this process, which run side by side.
+    pub(crate) side_by_side: bool,
     /// What tells the loss of `step` from others; see [`LossGraph::mark`].
     pub(crate) mark: u64,
     pub(crate) params: Vec<ParamSpec>,
@@ -75,10 +77,18 @@ impl StepGraphs {
             sums,
             assigned,
             centred,
+            side_by_side,
             mark,
         } = step_graph(options, &rule, None, loss)?;
-        let apply = apply_graph(options, &rule, (&params, &centred))?;
-        let slots = 0..Dealing::of(options.ranks, options.own_groups()).slots;
+        // Groups that run side by side end in one graph.
+        let apply = match side_by_side {
+            true => None,
+            false => apply_graph(options, &rule, (&params, &centred))?,
+        };
+        let slots = match side_by_side {
+            true => 0..0,
+            false => 0..Dealing::of(options.ranks, options.own_groups()).slots,
+        };
         let groups = slots.map(|slot| group_graphs(&rule, &params, slot)).collect();
         let mut states: Vec<(String, Type)> = Vec::new();
         let mut known: HashSet<&str> = params.iter().map(|param| param.name.as_str()).collect();
@@ -120,6 +130,7 @@ impl StepGraphs {
             apply,
             groups,
             functions: Vec::new(),
+            side_by_side,
             mark,
             params,
             states,

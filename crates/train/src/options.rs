@@ -250,50 +250,44 @@ impl TrainerOptions {
         step.saturating_sub(self.schedule_start)
     }
 
-    /// This process among those of the training, for [operations of several ranks](lessen_graph::ops::collective) in
-    /// the model function: each process has one leaf.
-    pub fn own_ranks(&self) -> Ranks {
-        Ranks {
-            rank: self.group.rank(),
-            count: self.group.size(),
-            leaves: self.group.size(),
-        }
-    }
-
     /// This process among those of the training, whose groups are leaves.
     pub(crate) fn ranks_of_groups(&self) -> Ranks {
         Ranks {
+            rank: self.group.rank(),
+            count: self.group.size(),
             leaves: self.ranks,
-            ..self.own_ranks()
         }
     }
 
-    /// Refuses operations of other ranks than the processes of the training, and groups of micro-batches that do not
-    /// run side by side.
-    pub(crate) fn check_ranks(&self, graph: &Graph) -> Result<()> {
-        let own = self.own_ranks();
+    /// Whether the groups of a process run side by side, as the operations of several ranks in the graph of its first
+    /// one need.
+    ///
+    /// # Errors
+    /// Operations of other ranks than the groups; groups of several micro-batches, which follow each other.
+    pub(crate) fn runs_side_by_side(&self, graph: &Graph) -> Result<bool> {
+        let own = self.ranks_of_groups().of_leaf(self.own_groups().start);
+        let mut needs = false;
         for (name, ranks) in graph
             .nodes
             .iter()
             .filter_map(|node| Some((node.op.name(), node.op.ranks()?)))
         {
-            let Ranks { rank, count, .. } = ranks;
-            if (rank, count) != (own.rank, own.count) {
+            if ranks != own {
                 return Err(Error::user(format!(
-                    "`{name}` of the model is of rank {rank} of {count}, and this is process {} of {}; take \
-                     TrainerOptions::own_ranks",
-                    own.rank, own.count
+                    "`{name}` of the model is of rank {} of {} with {} leaves, and this is group {} of {}; take Cx::ranks",
+                    ranks.rank, ranks.count, ranks.leaves, own.rank, own.count
                 )));
             }
-            if count > 1 && self.ranks != count {
+            if own.count > 1 && self.ranks != self.accumulate {
                 return Err(Error::user(format!(
-                    "`{name}` of the model needs all groups of a step side by side, but ranks = {} in {count} processes; \
-                     start {} processes, or set ranks = {count}",
-                    self.ranks, self.ranks
+                    "`{name}` of the model is over all groups of a step, which run side by side, but ranks = {} cuts {} \
+                     micro-batches into groups of several; set ranks = {}",
+                    self.ranks, self.accumulate, self.accumulate
                 )));
             }
+            needs |= own.count > 1;
         }
-        Ok(())
+        Ok(needs)
     }
 
     /// Options of the compiler within a budget.

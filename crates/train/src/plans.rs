@@ -171,6 +171,8 @@ pub struct StepPlans {
     pub(crate) late: Late,
     pub(crate) carrier: Arc<GroupCarrier>,
     pub(crate) pieces: Pieces,
+    /// Whether `step` has all groups of this process, which run side by side.
+    pub(crate) side_by_side: bool,
     pub(crate) mark: u64,
     /// Whether steps that are not finite are skipped.
     skips: bool,
@@ -239,6 +241,7 @@ impl StepPlans {
             late: graphs.late.clone(),
             carrier: graphs.carrier.clone(),
             pieces: graphs.pieces(options),
+            side_by_side: graphs.side_by_side,
             mark: graphs.mark,
             skips: options.non_finite == NonFinite::Skip,
             placement: options.placement,
@@ -415,6 +418,9 @@ impl StepPlans {
     /// sums of its groups, and the update.
     pub fn estimated_seconds(&self, batches: usize) -> f64 {
         let seconds = |plan: &Plan| plan.estimated_seconds();
+        if self.side_by_side {
+            return seconds(&self.step);
+        }
         let ended = usize::from(self.ends_in_batch());
         let moves = self
             .dealing

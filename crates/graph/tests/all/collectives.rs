@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use lessen_graph::ops::BroadcastFrom;
 use lessen_graph::{
     Array, DType, Graph, Ranks, Registry, Tensor, Trace, TraceRef, all_gather, all_reduce, broadcast_from, evaluate,
-    evaluate_ranks, parse, print, reduce_scatter,
+    evaluate_ranks, parse, print, reduce_scatter, side_by_side, verify,
 };
 
 use crate::prng::Prng;
@@ -71,6 +71,70 @@ fn sums_have_the_same_bits_on_any_number_of_ranks() {
             assert_eq!(own["last"], results[count - 1]["last"]);
         }
     }
+}
+
+/// A graph of a leaf with all collectives and their derivatives.
+fn leaf_graph(ranks: Ranks) -> Graph {
+    graph(|trace| {
+        let (x, w) = (trace.input("x", DType::F32, &[6]), trace.state("w", DType::F32, &[6]));
+        let y = x * w;
+        let all = all_reduce(&[y * y], ranks).tanh();
+        let piece = reduce_scatter(&[all * y], ranks, 1);
+        let whole = all_gather(piece.tanh(), &[6], ranks, 1);
+        let first = broadcast_from(y * (1.0 + ranks.rank as f64), LEAVES - 2, ranks);
+        let loss = ((whole + y).tanh() * first).sum();
+        trace.output("loss", loss);
+        trace.output("dw", loss.grad(&[w])[0]);
+    })
+}
+
+#[test]
+fn leaves_side_by_side_have_the_bits_of_leaves_with_a_rank_each() {
+    let random = &mut Prng::new(3);
+    let w = random.normal(&[6]);
+    let x: Vec<Array> = (0..LEAVES).map(|_| random.normal(&[6])).collect();
+    let graphs: Vec<Graph> = ranks_of(LEAVES, LEAVES).map(leaf_graph).collect();
+    let given = |x: &Array| HashMap::from([("x".to_string(), x.clone()), ("w".to_string(), w.clone())]);
+    let expected = evaluate_ranks(&graphs, &x.iter().map(given).collect::<Vec<_>>()).unwrap();
+    for count in 1..=LEAVES {
+        let name = |name: &str, leaf: usize| format!("{name} of {leaf}");
+        let of_rank = |ranks: Ranks| {
+            let own = ranks.own_leaves();
+            let graph = side_by_side(&graphs[own.clone()], ranks, |place, own_name| {
+                name(own_name, own.start + place)
+            });
+            let graph = graph.unwrap().graph;
+            verify(&graph).unwrap();
+            let mut inputs: HashMap<String, Array> = own.map(|leaf| (name("x", leaf), x[leaf].clone())).collect();
+            inputs.insert("w".to_string(), w.clone());
+            (graph, inputs)
+        };
+        let (joined, inputs): (Vec<Graph>, Vec<_>) = ranks_of(count, LEAVES).map(of_rank).unzip();
+        let found = evaluate_ranks(&joined, &inputs).unwrap();
+        for (leaf, expected) in expected.iter().enumerate() {
+            for what in ["loss", "dw"] {
+                let own = found.iter().find_map(|own| own.get(&name(what, leaf)));
+                assert_eq!(own, expected.get(what), "{what} of leaf {leaf} on {count} ranks");
+            }
+        }
+    }
+}
+
+#[test]
+fn leaves_with_other_collectives_are_refused() {
+    let other = graph(|trace| {
+        let x = trace.input("x", DType::F32, &[6]);
+        trace.output("loss", x.sum());
+    });
+    let ranks = Ranks {
+        rank: 0,
+        count: 1,
+        leaves: LEAVES,
+    };
+    let mut graphs: Vec<Graph> = ranks_of(LEAVES, LEAVES).map(leaf_graph).collect();
+    graphs[5] = other;
+    let error = side_by_side(&graphs, ranks, |place, name| format!("{name} of {place}")).unwrap_err();
+    assert!(error.to_string().contains("in one order"), "{error}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use lessen_graph::{DType, InputKind, Scope, Tensor, TraceRef, Type};
+use lessen_graph::{DType, InputKind, Ranks, Scope, Tensor, TraceRef, Type};
 
 use crate::criterion::Criterion;
 use crate::init::Init;
@@ -70,6 +70,7 @@ struct Inner {
     quantization: Option<Rc<Quantization>>,
     /// Whether reported values are results of the graph.
     reports: bool,
+    ranks: Ranks,
 }
 
 /// The argument of a model function: a handle that copies freely, as [`Tensor`] is. Contexts derived by [`Cx::at`] and
@@ -111,6 +112,7 @@ impl Cx {
                 values: Rc::default(),
                 quantization: None,
                 reports: false,
+                ranks: Ranks::ALONE,
             },
         )
     }
@@ -180,6 +182,26 @@ impl Cx {
             self.trace.fail(error.to_string());
         }
         self.but(|inner| inner.criterion = Rc::new(criterion.clone()))
+    }
+
+    /// Has the function compute one group of a step, which is a rank among the others.
+    pub fn with_ranks(self, ranks: Ranks) -> Cx {
+        self.but(|inner| inner.ranks = ranks)
+    }
+
+    /// The group of a step's micro-batches that this function computes, as a rank with one leaf among the groups, for
+    /// [operations of several ranks](lessen_graph::ops::collective); alone in all functions but steps that are cut into
+    /// groups. Where a function has such operations, all groups of a process run side by side.
+    pub fn ranks(self) -> Ranks {
+        self.inner().ranks
+    }
+
+    /// Whether the group that this function computes has a micro-batch in the step, `bool[]`: one with a share in the
+    /// loss. Where the data ends within a step, zeros take the place of those that are missing.
+    #[track_caller]
+    pub fn has_batch(self) -> Tensor {
+        let share = self.reserved_input(names::SHARE, DType::F32, &[]);
+        share.ne(share.scalar_like(0.0))
     }
 
     /// The adapters of linear layers.

@@ -1,7 +1,7 @@
 //! Normalization of images by statistics of their channels. Parameters and statistics have PyTorch's names.
 
 use lessen_graph::ops::FakeQuantize;
-use lessen_graph::{Phase, Tensor};
+use lessen_graph::{Phase, Tensor, all_gather, concat};
 
 use crate::context::Cx;
 use crate::init::Init;
@@ -13,6 +13,9 @@ lessen_base::words! {
         /// The population variance.
         #[default]
         Variance = "variance",
+        /// The population variance over the examples of a whole step, which all of its groups have in common: of all
+        /// micro-batches, on all processes. Outside of steps in several groups it is [`Spread::Variance`].
+        Synchronized = "synchronized",
         /// The range, the greatest number less the least, over `sqrt(2 ln n)` for `n` numbers, in place of the
         /// deviation (Banner et al. 2018, section 3): it needs no sum of squares. The range of normal numbers is about
         /// twice that, and the weight of the layer makes up for it.
@@ -24,7 +27,7 @@ lessen_base::words! {
 
 impl Spread {
     /// All of them.
-    pub const ALL: [Spread; 3] = [Spread::Variance, Spread::Range, Spread::Range8];
+    pub const ALL: [Spread; 4] = [Spread::Variance, Spread::Synchronized, Spread::Range, Spread::Range8];
 
     /// The word in recipes and in `config.json`.
     pub fn name(self) -> &'static str {
@@ -45,18 +48,48 @@ impl Spread {
         rows.fake_quantize(codes, scales, None).reshape(&x.shape())
     }
 
-    /// Mean and squared spread of the columns of `rows`, `[n, C]`, each `[C]`.
+    /// Mean and squared spread of the columns of `rows`, `[n, C]`, and what running statistics take for the latter, each
+    /// `[C]`.
     #[track_caller]
-    pub fn moments(self, rows: Tensor) -> [Tensor; 2] {
+    pub fn moments(self, cx: Cx, rows: Tensor) -> [Tensor; 3] {
+        let count = rows.dim(0) as f64;
         match self {
-            Spread::Variance => rows.moments(),
+            Spread::Synchronized if cx.ranks().count > 1 => over_groups(cx, rows.moments(), count),
+            Spread::Variance | Spread::Synchronized => {
+                let [mean, variance] = rows.moments();
+                [mean, variance, variance * (count / (count - 1.0))]
+            }
             Spread::Range | Spread::Range8 => {
-                let count = rows.dim(0) as f64;
                 let spread = (rows.max_axes(&[0]) - rows.min_axes(&[0])) / (2.0 * count.ln()).sqrt();
-                [rows.mean_axes(&[0]), spread * spread]
+                let squared = spread * spread;
+                [rows.mean_axes(&[0]), squared, squared]
             }
         }
     }
+}
+
+/// Mean, population variance and unbiased variance over all groups of a step, from the moments of one group over
+/// `count` numbers of each channel. The variance is the mean of the groups' variances plus the variance of their means.
+#[track_caller]
+fn over_groups(cx: Cx, [mean, variance]: [Tensor; 2], count: f64) -> [Tensor; 3] {
+    let (ranks, channels, is_there) = (cx.ranks(), mean.dim(0), cx.has_batch());
+    let width = 2 * channels + 1;
+    let one = is_there.cast(mean.dtype()).reshape(&[1]);
+    let own = concat(&[mean, variance, one], 0);
+    let own = is_there.select(own, own.full_like(0.0));
+    let all = all_gather(own, &[ranks.count, width], ranks, width);
+    // A group without a micro-batch has no part in the gradients of others.
+    let all = is_there.select(all, all.stop_gradient());
+    let (means, variances) = (all.slice(1, 0, channels), all.slice(1, channels, channels));
+    let is_in = all.slice(1, 2 * channels, 1);
+    let groups = is_in.sum_axes(&[0]);
+    let over_all = |x: Tensor| (x * is_in).sum_axes(&[0]) / groups;
+    let mean = over_all(means);
+    let off = means - mean;
+    let variance = over_all(variances + off * off);
+    let numbers = groups * count;
+    let rest = (numbers - 1.0).maximum(numbers.full_like(1.0));
+    [mean, variance, variance * (numbers / rest)]
 }
 
 /// Settings of batch normalization.
@@ -94,7 +127,8 @@ impl Default for BatchNorm {
 /// [`Cx::buffer`].
 ///
 /// With gradient accumulation each part of the batch is normalized by its own statistics, and moves the running
-/// statistics: the parts are not synchronized, so the result depends on their number, as it does in PyTorch. Where a
+/// statistics: the result depends on the number of parts, as it does in PyTorch, unless they are
+/// [synchronized](Spread::Synchronized). Where a
 /// layer of one name is applied several times in a step, each application moves them on from where the one before left
 /// them.
 ///
@@ -138,17 +172,12 @@ pub fn batch_norm_of(
         return x.scale_shift(running_mean, weight * (running_var + how.eps).rsqrt(), bias);
     }
     let rows = x.flatten_rows();
-    let count = rows.dim(0);
-    if count < 2 {
+    if rows.dim(0) < 2 {
         let sentence = format!("batch normalization of {} has a single element of each channel", x.ty());
         cx.trace().fail(sentence);
     }
-    let [mean, variance] = how.spread.moments(rows);
+    let [mean, variance, unbiased] = how.spread.moments(cx, rows);
     cx.trace().in_phase(Phase::Update, || {
-        let unbiased = match how.spread {
-            Spread::Variance => variance * (count as f64 / (count - 1) as f64),
-            Spread::Range | Spread::Range8 => variance,
-        };
         for (state, new) in [(running_mean, mean), (running_var, unbiased)] {
             cx.trace()
                 .change(state, |before| before + (new - before) * how.momentum);

@@ -3,11 +3,12 @@
 
 use lessen_graph::{DType, Phase, Tensor};
 
+use super::group::{GroupResults, group};
 use super::rule::UpdateRule;
 use super::shared::{self, Target};
-use super::{Update, filled_in, is_finite, tensors, trained, update_with};
+use super::{Update, is_finite, trained, update_with};
 use crate::context::Cx;
-use crate::names::{LOSS_BEFORE, SHARE, held_sum_of};
+use crate::names::{LOSS_BEFORE, held_sum_of};
 use crate::params::ParamSpec;
 
 /// How the micro-batches of a process end in a step.
@@ -32,20 +33,10 @@ pub struct Ending {
 /// If no parameter is trained.
 #[track_caller]
 pub fn conclude(cx: Cx, loss: Tensor, rule: &UpdateRule, ending: &Ending) -> Update {
-    let mut params = trained(cx, rule);
-    // Ranks add gradients up in the order in which they are there: those of the last parameters first.
-    params.reverse();
-    let share = cx.reserved_input(SHARE, DType::F32, &[]).cast(loss.dtype());
-    let loss = loss * share;
-    let gradients = filled_in(share, loss.grad(&tensors(cx, &params)), rule);
-    let targets = params.into_iter().map(|(param, factor)| Target {
-        piece: rule.piece_of(&param),
-        param,
-        factor,
-    });
-    let targets: Vec<Target> = targets.collect();
+    let own = group(cx, loss, rule);
+    let targets = last_first(cx, rule);
     cx.trace().in_phase(Phase::Update, || {
-        let sums = targets.iter().zip(gradients).map(|(target, gradient)| {
+        let sums = targets.iter().zip(own.gradients).map(|(target, gradient)| {
             let sum = rule.gradient_state(&target.param);
             let own = match ending.sums {
                 true => added_up(cx, target, rule) + gradient,
@@ -59,13 +50,43 @@ pub fn conclude(cx: Cx, loss: Tensor, rule: &UpdateRule, ending: &Ending) -> Upd
         let sums = sums.collect();
         let finite = rule.skips_non_finite.then(|| {
             let before = cx.reserved_input(LOSS_BEFORE, DType::F32, &[]);
-            let own = filled_in(share, vec![loss.reshape(&[])], rule);
-            own.into_iter()
-                .map(is_finite)
-                .fold(is_finite(before), |all, own| all.and(own))
+            is_finite(before).and(is_finite(own.loss))
         });
         ended(cx, (targets, sums), finite, rule, ending.waits)
     })
+}
+
+/// Adds the sum of the gradients of all groups of a process, which run side by side, over all ranks, and the update of
+/// this rank's pieces, or where it waits the states with the sums. Groups are given in the order of the leaves.
+///
+/// # Panics
+/// If no parameter is trained.
+#[track_caller]
+pub fn conclude_groups(cx: Cx, groups: &[GroupResults], rule: &UpdateRule, waits: bool) -> Update {
+    let targets = last_first(cx, rule);
+    cx.trace().in_phase(Phase::Update, || {
+        let sums = (0..targets.len()).map(|target| {
+            let own: Vec<Tensor> = groups.iter().map(|group| group.gradients[target]).collect();
+            rule.ranks.map_or(own.clone(), |ranks| ranks.sums_of_subtrees(own))
+        });
+        let sums = sums.collect();
+        let finite = groups.iter().filter(|_| rule.skips_non_finite);
+        let finite = finite.map(|group| is_finite(group.loss)).reduce(Tensor::and);
+        ended(cx, (targets, sums), finite, rule, waits)
+    })
+}
+
+/// The parameters that are trained, with the pieces of them that this rank updates, the last ones first: ranks add up
+/// gradients in the order in which they are there.
+#[track_caller]
+fn last_first(cx: Cx, rule: &UpdateRule) -> Vec<Target> {
+    let params = trained(cx, rule).into_iter().rev();
+    let targets = params.map(|(param, factor)| Target {
+        piece: rule.piece_of(&param),
+        param,
+        factor,
+    });
+    targets.collect()
 }
 
 /// Adds the update from the gradients that [`accumulate`](super::accumulate) has summed, and resets them to zero. Where

@@ -3,7 +3,8 @@
 //! A training step is one graph, made with [`update`]. With gradient accumulation it is two: [`accumulate`] makes the
 //! graph that runs for every micro-batch, [`apply`] the graph that runs after the last micro-batch. Between groups of
 //! micro-batches, whose sums are added by a tree, [`hold`] and [`add_held`] run; the last micro-batch of a process ends
-//! in the sum over all ranks and the update, made with [`conclude`]. All states start at zero.
+//! in the sum over all ranks and the update, made with [`conclude`]. Groups that run side by side are differentiated one
+//! by one, with [`group`], and end together, with [`conclude_groups`]. All states start at zero.
 
 mod adafactor;
 mod algorithm;
@@ -13,6 +14,7 @@ mod changed;
 mod check;
 mod config;
 mod ending;
+mod group;
 mod held;
 mod rule;
 mod shared;
@@ -20,7 +22,8 @@ mod shared;
 pub use algorithm::{Algorithm, ParamUpdate, UpdateAlgorithm};
 pub use centring::{less_means, mean_along};
 pub use config::{AdamSettings, OptimizerConfig};
-pub use ending::{Ending, apply, closing, conclude, update_waiting};
+pub use ending::{Ending, apply, closing, conclude, conclude_groups, update_waiting};
+pub use group::{GroupResults, group};
 pub use held::{add_held, hold};
 pub use rule::{Centred, Joined, ParamGroup, UpdateRule};
 pub use shared::StateInPieces;

@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// What a process tells the others of one of its groups.
-struct Told {
-    sums: Sums,
+pub(super) struct Told {
+    pub sums: Sums,
     /// The states that micro-batches assign, after the group; none where it had no micro-batch.
-    carried: Option<Vec<HostArray>>,
+    pub carried: Option<Vec<HostArray>>,
 }
 
 /// What a process has done of a step before the last of its micro-batches, which ends in the update.
@@ -159,7 +159,7 @@ impl Steps {
     }
 
     /// The functions of a layout.
-    fn any_functions(&self) -> Result<StepFunctions> {
+    pub(super) fn any_functions(&self) -> Result<StepFunctions> {
         let functions = self.functions.values().next().copied();
         functions.ok_or_else(|| Error::internal("a training without a step"))
     }
@@ -172,7 +172,6 @@ impl Steps {
         before: &[HostArray],
         scalars: &[(&str, Host<'_>)],
     ) -> Result<Sums> {
-        let (group, tree) = (self.options.group.clone(), Tree::new(self.options.ranks));
         let mut ended = Sums::default();
         match last {
             Some((part, index)) => {
@@ -200,6 +199,19 @@ impl Steps {
             }
         }
         self.pending = None;
+        self.told(session, told, ended, before)
+    }
+
+    /// Tells all processes the results of this one's groups, and returns the sums over all groups, beside the results
+    /// of the update. The means of carried states are set.
+    pub(super) fn told(
+        &self,
+        session: &mut Session,
+        told: Vec<Told>,
+        ended: Sums,
+        before: &[HostArray],
+    ) -> Result<Sums> {
+        let (group, tree) = (&self.options.group, Tree::new(self.options.ranks));
         let all = group.agree("the losses", Ok(told_bytes(&told)))?;
         let arrays = arrays_of(told);
         let all = told_by_all(&all, before)?;

@@ -11,6 +11,7 @@ mod group_functions;
 mod groups;
 mod named;
 mod part;
+mod side_by_side;
 mod snapshot;
 mod state;
 mod step;
@@ -142,6 +143,7 @@ impl Trainer {
                 exchanges,
                 gradient_sums: plans.gradient_sums,
                 groups,
+                side_by_side: plans.side_by_side,
                 carried: plans.carried,
                 pending: None,
                 lr: None,

@@ -128,7 +128,7 @@ impl Trainer {
         let beside = options.beside(name, &self.first.options);
         beside.check().map_err(|error| error.at(format!("the step `{name}`")))?;
         if let Some(known) = self.named.get(name) {
-            let mark = loss_graph(&beside, loss)?.mark;
+            let mark = loss_graph(&beside, 0, loss)?.mark;
             let is_same = known.options == options && known.steps.functions.values().all(|own| own.mark == mark);
             return if is_same {
                 Ok(())
@@ -189,6 +189,7 @@ impl Trainer {
             exchanges: Exchanges::default(),
             gradient_sums,
             groups: GroupFunctions::default(),
+            side_by_side: false,
             carried,
             pending: None,
             lr: None,

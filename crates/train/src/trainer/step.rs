@@ -71,12 +71,18 @@ impl Trainer {
     pub fn add_step(&mut self, shape: BatchShape, loss: impl Fn(Cx) -> Tensor) -> Result<usize> {
         let options = &self.first.options;
         if let Some(known) = self.first.functions.get(&Some(shape)) {
-            if loss_graph(options, loss)?.mark == known.mark {
+            if loss_graph(options, options.own_groups().start, loss)?.mark == known.mark {
                 return Ok(self.peak().planned);
             }
             return Err(Error::user(format!(
                 "the step for batches of the layout {shape:?} has another loss; add a step of its own with \
                  Trainer::add_named_step"
+            )));
+        }
+        if self.first.side_by_side {
+            return Err(Error::user(format!(
+                "groups that run side by side have batches of one layout, and there is a step for another one than {shape:?}; \
+                 pad all batches alike, or leave out operations over all groups of a step"
             )));
         }
         let rule = options.update_rule();

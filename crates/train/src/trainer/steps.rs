@@ -51,6 +51,8 @@ pub(super) struct Steps {
     pub exchanges: Exchanges,
     pub gradient_sums: Vec<String>,
     pub groups: GroupFunctions,
+    /// Whether a function has all groups of this process, which run side by side.
+    pub side_by_side: bool,
     /// States that every micro-batch assigns, beside the sums of gradients; none without accumulation.
     pub carried: Vec<String>,
     /// Numbers that the delayed update of the last step reads, if it has not run yet.
@@ -226,7 +228,9 @@ impl Steps {
         let pending = self.pending.clone();
         let scalars: Vec<(&str, Host<'_>)> = hosts(&numbers).chain(pending.iter().flat_map(hosts)).collect();
         let accumulates = self.options.accumulate > 1;
-        let sums = if self.options.ranks > 1 {
+        let sums = if self.side_by_side {
+            self.run_side_by_side(session, batches, before, &scalars)?
+        } else if self.options.ranks > 1 {
             self.run_groups(session, batches, before, &scalars)?
         } else {
             let mut sums = self.run_batches(session, batches, 0, &scalars)?;

@@ -35,6 +35,7 @@ mod slices;
 mod stored_parameters;
 mod summary;
 mod support;
+mod synchronized;
 mod threads;
 mod trainer;
 mod traps;

@@ -1,6 +1,6 @@
 //! Processes that update pieces of large parameters, and have the optimizer's states of these alone.
 
-use crate::processes::{RANKS, ROWS, STEPS, bits, on, options, step, trained};
+use crate::processes::{RANKS, ROWS, bits, on, options, step, steps, trained};
 use crate::support::device;
 use lessen_compile::Placement;
 use lessen_graph::{DType, Tensor};
@@ -64,7 +64,7 @@ fn state_bytes(size: usize, snapshot: Option<Snapshot>) -> (usize, Snapshot, Vec
         if let Some(snapshot) = &snapshot {
             trainer.restore(snapshot).unwrap();
         }
-        for _ in 0..STEPS {
+        for _ in 0..steps() {
             step(&mut trainer, None).unwrap();
         }
         assert_eq!(trainer.peak().planned, trainer.peak().measured);

@@ -14,7 +14,11 @@ use std::time::Duration;
 
 pub(crate) const RANKS: usize = 8;
 pub(crate) const ROWS: usize = 3;
-pub(crate) const STEPS: u64 = 6;
+
+/// Steps of a training: 50 where `LESSEN_LONG` is 1.
+pub(crate) fn steps() -> u64 {
+    lessen_base::cases(50)
+}
 
 /// A loss with dropout, running statistics, a counter and values that are reported.
 fn loss(cx: Cx) -> Tensor {
@@ -97,7 +101,7 @@ pub(crate) fn trained(size: usize, options: &TrainerOptions, model: fn(Cx) -> Te
             ..options.clone()
         };
         let mut trainer = Trainer::new(device(1), options, model).unwrap();
-        let reports = (0..STEPS).map(|_| StepReport {
+        let reports = (0..steps()).map(|_| StepReport {
             time: Duration::ZERO,
             ..step(&mut trainer, None).unwrap()
         });
@@ -132,7 +136,7 @@ fn a_training_has_the_same_bits_on_any_number_of_processes() {
     ];
     for options in &all {
         let (expected, reports) = trained(1, options, loss);
-        assert!(reports[0].loss != reports[STEPS as usize - 1].loss);
+        assert!(reports[0].loss != reports[steps() as usize - 1].loss);
         for size in [2, 3, 4, 8] {
             let (bits, own) = trained(size, options, loss);
             assert!(bits == expected, "{size} processes have other bits with {options:?}");
@@ -154,7 +158,7 @@ fn groups_change_a_result_by_rounding_alone_and_one_group_not_at_all() {
             (y * y).mean()
         };
         let mut trainer = Trainer::new(device(1), options, plain).unwrap();
-        (0..STEPS)
+        (0..steps())
             .map(|_| step(&mut trainer, None).unwrap().loss)
             .collect::<Vec<f32>>()
     };

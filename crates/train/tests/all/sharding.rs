@@ -1,7 +1,7 @@
 //! Parameters of which each process has a piece.
 
 use crate::pieces::wide;
-use crate::processes::{RANKS, ROWS, STEPS, bits, on, options, rows, step, trained};
+use crate::processes::{RANKS, ROWS, bits, on, options, rows, step, steps, trained};
 use crate::support::device;
 use lessen_compile::Placement;
 use lessen_device::Host;
@@ -128,7 +128,7 @@ fn within(size: usize, budget: Option<usize>, is_sharded: bool) -> (Vec<u8>, usi
         let options = TrainerOptions { budget, ..options };
         let mut trainer = Trainer::new(device(1), options, deep).unwrap();
         trainer.session().unwrap().reserve().unwrap();
-        for _ in 0..STEPS {
+        for _ in 0..steps() {
             step(&mut trainer, None).unwrap();
         }
         let peak = trainer.peak();

@@ -65,6 +65,12 @@ impl Op for AllReduce {
         own.collect()
     }
 
+    fn of_leaves(&self, inputs: &[Vec<Tensor>], ranks: Ranks) -> Vec<Vec<Tensor>> {
+        let own = inputs.iter().map(|own| own[0]).collect();
+        let sum = all_reduce(&ranks.sums_of_subtrees(own), ranks);
+        vec![vec![sum]; inputs.len()]
+    }
+
     fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let sum = cx.cotangents[0].map(|dy| all_reduce(&[dy], self.of().with_leaf_each()));
         cx.wanted.iter().map(|wanted| sum.filter(|_| *wanted)).collect()

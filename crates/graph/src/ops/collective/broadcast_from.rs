@@ -63,6 +63,14 @@ impl Op for BroadcastFrom {
         vec![vec![inputs[self.root][0].clone()]; outputs.len()]
     }
 
+    fn of_leaves(&self, inputs: &[Vec<Tensor>], ranks: Ranks) -> Vec<Vec<Tensor>> {
+        let parts = (0..ranks.count).map(|rank| ranks.of_rank(rank).own_leaves());
+        let root = parts.take_while(|own| own.end <= self.root).count();
+        let place = self.root.saturating_sub(ranks.own_leaves().start);
+        let own = inputs.get(place).unwrap_or(&inputs[0]);
+        vec![vec![broadcast_from(own[0], root, ranks)]; inputs.len()]
+    }
+
     fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
         let Some(dy) = cx.cotangents[0].filter(|_| cx.wanted[0]) else {
             return vec![None];

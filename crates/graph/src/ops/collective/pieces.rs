@@ -5,6 +5,7 @@ use lessen_base::{Error, Result};
 use crate::array::Array;
 use crate::op::{Op, Vjp};
 use crate::ops::collective::all_reduce::all_reduce;
+use crate::ops::concat::concat;
 use crate::ranks::Ranks;
 use crate::tensor::Tensor;
 use crate::types::{Type, numel};
@@ -62,6 +63,18 @@ impl Op for ReduceScatter {
         let own = outputs.iter().enumerate();
         own.map(|(rank, own)| vec![Array::new(own[0].clone(), sum[owned(rank)].to_vec())])
             .collect()
+    }
+
+    fn of_leaves(&self, inputs: &[Vec<Tensor>], ranks: Ranks) -> Vec<Vec<Tensor>> {
+        let count = inputs[0][0].ty().numel();
+        let own = inputs.iter().map(|own| own[0]).collect();
+        let piece = reduce_scatter(&ranks.sums_of_subtrees(own), ranks, self.block);
+        let start = ranks.owned(count, self.block).start;
+        let of_leaf = |leaf| {
+            let own = ranks.of_leaf(leaf).owned(count, self.block);
+            vec![piece.slice(0, own.start - start, own.len())]
+        };
+        ranks.own_leaves().map(of_leaf).collect()
     }
 
     fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {
@@ -157,6 +170,18 @@ impl Op for AllGather {
             .iter()
             .map(|own| vec![Array::new(own[0].clone(), whole.clone())]);
         own.collect()
+    }
+
+    fn of_leaves(&self, inputs: &[Vec<Tensor>], ranks: Ranks) -> Vec<Vec<Tensor>> {
+        let own: Vec<Tensor> = inputs.iter().map(|own| own[0]).collect();
+        let piece = concat(&own, 0);
+        let op = AllGather {
+            rank: ranks.rank,
+            ranks: ranks.count,
+            leaves: ranks.leaves,
+            ..self.clone()
+        };
+        vec![vec![piece.trace().apply1(op, &[piece])]; inputs.len()]
     }
 
     fn vjp(&self, cx: &Vjp<'_>) -> Vec<Option<Tensor>> {

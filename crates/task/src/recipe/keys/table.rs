@@ -88,9 +88,10 @@ settings! {
              parameters recentred instead, auto does where that spares means; the function of the model is the same \
              (default: the checkpoint's, else layer)";
         batch_norm: Option<Spread> [choice()],
-            "how batch normalization measures the spread of a channel, of a convolutional network: by the variance, \
-             by the range over the root of 2 ln n, for n numbers, or by that of inputs that are rounded to 8 bits \
-             (range8; default: the checkpoint's, else variance)";
+            "how batch normalization measures the spread of a channel, of a convolutional network: by the variance of \
+             a micro-batch, by that of all micro-batches of a step on all processes (synchronized), by the range over \
+             the root of 2 ln n, for n numbers, or by that of inputs that are rounded to 8 bits (range8; default: the \
+             checkpoint's, else variance)";
         quantize: Option<Bits> [form(Bits::words)],
             "bits of the weights and inputs of layers, such as w8a8 or w4a8, for which the model is trained: both are \
              rounded in every step, and in evaluations (default: the checkpoint's, else none)";
