@@ -146,7 +146,7 @@ fn groups_side_by_side_have_batches_of_one_layout() {
         ..TrainerOptions::new(0.1)
     };
     let mut trainer = Trainer::new(device(1), options, |cx| loss(cx, ROWS)).unwrap();
-    let shape = BatchShape::Padded { rows: ROWS, len: 4 };
+    let shape = BatchShape::Padded { size: ROWS, length: 4 };
     let error = trainer.add_step(shape, |cx| loss(cx, ROWS)).err().unwrap();
     assert!(error.to_string().contains("batches of one layout"), "{error}");
 }

@@ -85,9 +85,18 @@ fn groups_without_a_micro_batch_have_no_part_in_the_statistics() {
 
 #[test]
 fn statistics_of_all_groups_are_those_of_the_whole_batch() {
+    // Steps in proportion to gradients do not enlarge the rounding errors of the biases before a norm, whose true
+    // gradients are zero.
     let plain = TrainerOptions {
         clip_norm: None,
-        ..options(RANKS, OptimizerConfig::adamw(0.01))
+        ..options(
+            RANKS,
+            OptimizerConfig::Sgd {
+                momentum: 0.9,
+                nesterov: false,
+                weight_decay: 0.0,
+            },
+        )
     };
     let mut groups = Trainer::new(device(1), plain.clone(), |cx| {
         model(cx, ROWS, Spread::Synchronized, 0.0)
