@@ -154,6 +154,14 @@ impl StepGraphs {
         })
     }
 
+    /// These graphs, with so many quarters of the bytes of parameters in pieces kept from forward on.
+    pub(crate) fn keeping(&self, quarters: usize) -> StepGraphs {
+        StepGraphs {
+            sharding: self.sharding.as_ref().map(|sharding| sharding.keeping(quarters)),
+            ..self.clone()
+        }
+    }
+
     /// The graphs of plans, which gather parameters that are in pieces.
     ///
     /// # Errors

@@ -77,6 +77,11 @@ pub struct TrainerOptions {
     /// Whether each process has a piece of each large parameter alone, and gathers the whole while it is read (ZeRO,
     /// stage 3). It changes no bit of any result. All processes read parameters together then, also between steps.
     pub shards_parameters: bool,
+    /// How many quarters of the bytes of parameters in pieces are kept from forward on once they are gathered, which
+    /// backward does not gather again then: 0, 1, 2 or 4. None has the planner choose: with a budget the fastest plans
+    /// that fit, without one those of fewest bytes that are hardly slower than the fastest. It changes no bit of any
+    /// result, and is the same on all processes.
+    pub kept_quarters: Option<usize>,
     /// Norm conversion; it changes results by rounding alone.
     pub norm: NormKind,
     /// Placement of updates; it changes no result.
@@ -124,6 +129,7 @@ impl TrainerOptions {
             ranks: 1,
             group: Group::alone(),
             shards_parameters: false,
+            kept_quarters: None,
             norm: NormKind::default(),
             placement: Placement::default(),
             precision: Precision::default(),
@@ -165,6 +171,11 @@ impl TrainerOptions {
                 "an average of parameters is a whole in every process, so parameters in pieces have none; set ema = 0, or \
                  shard_parameters = false",
             ));
+        }
+        if let Some(quarters) = self.kept_quarters.filter(|quarters| *quarters > 4) {
+            return Err(Error::user(format!(
+                "kept_quarters = {quarters} is more than all parameters; choose at most 4"
+            )));
         }
         if !(self.allowed_error.is_finite() && self.allowed_error >= 0.0) {
             let error = self.allowed_error;

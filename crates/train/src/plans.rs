@@ -7,12 +7,13 @@ use crate::exchanges::Exchanges;
 use crate::function_graph::function_graph;
 use crate::graphs::{StepGraphs, another_step};
 use crate::options::{NonFinite, TrainerOptions};
-use crate::placement::Placed;
+use crate::placement::{Placed, better_first};
 use crate::session::pieces::Pieces;
 use crate::step_graph::step_graph;
 use crate::update_graphs::{Delayed, Late};
 use crate::view::ParameterView;
 use lessen_base::{Error, Result, show_size};
+use lessen_comm::Group;
 use lessen_compile::{Options, Placement, Plan, Precision};
 use lessen_device::{Backend, Measuring, PlanDevice};
 use lessen_graph::{Graph, Tensor, Type};
@@ -126,6 +127,9 @@ impl StepGraphs {
     }
 }
 
+/// The quarters of the bytes of parameters in pieces that plans may keep from forward on.
+const QUARTERS: [usize; 4] = [0, 1, 2, 4];
+
 /// Error of a budget below the floor.
 fn below_floor(budget: usize, floor: usize) -> Error {
     Error::user(format!(
@@ -173,6 +177,7 @@ pub struct StepPlans {
     pub(crate) pieces: Pieces,
     /// Whether `step` has all groups of this process, which run side by side.
     pub(crate) side_by_side: bool,
+    kept_quarters: usize,
     pub(crate) mark: u64,
     /// Whether steps that are not finite are skipped.
     skips: bool,
@@ -198,6 +203,39 @@ impl StepPlans {
         device: &(impl PlanDevice + ?Sized),
         options: &TrainerOptions,
         graphs: &StepGraphs,
+    ) -> Result<StepPlans> {
+        let all = match (&graphs.sharding, options.kept_quarters) {
+            (None, _) => return StepPlans::keeping(device, options, (graphs, 0)),
+            (Some(_), Some(quarters)) => vec![quarters],
+            (Some(_), None) => QUARTERS.to_vec(),
+        };
+        // More that is kept takes more memory, so what comes after plans that do not fit does not fit, either.
+        let (mut tried, mut refused) = (Vec::with_capacity(all.len()), None);
+        for quarters in all {
+            match StepPlans::keeping(device, options, (&graphs.keeping(quarters), quarters)) {
+                Ok(plans) => tried.push(plans),
+                Err(error) => {
+                    refused = Some(error);
+                    break;
+                }
+            }
+        }
+        let batches = match graphs.last {
+            Some(_) => options.most_batches(),
+            None => 1,
+        };
+        let best = better_first(tried, options.budget, |plans| {
+            (plans.estimated_seconds(batches), plans.peak_bytes())
+        });
+        let none = || Error::internal("plans without a candidate");
+        best.into_iter().next().ok_or_else(|| refused.unwrap_or_else(none))
+    }
+
+    /// [`StepPlans::new`] where so many quarters of the bytes of parameters in pieces are kept from forward on.
+    fn keeping(
+        device: &(impl PlanDevice + ?Sized),
+        options: &TrainerOptions,
+        (graphs, kept_quarters): (&StepGraphs, usize),
     ) -> Result<StepPlans> {
         let (graphs, (mut plans, choosing)) = device.planned(|backend| {
             let graphs = graphs.sharded()?;
@@ -242,6 +280,7 @@ impl StepPlans {
             carrier: graphs.carrier.clone(),
             pieces: graphs.pieces(options),
             side_by_side: graphs.side_by_side,
+            kept_quarters,
             mark: graphs.mark,
             skips: options.non_finite == NonFinite::Skip,
             placement: options.placement,
@@ -252,6 +291,22 @@ impl StepPlans {
             choosing,
             room: 0,
         })
+    }
+
+    /// What all processes of a training keep of parameters in pieces, which is the least of what the plans of each keep;
+    /// see [`TrainerOptions::kept_quarters`]. All of them ask together.
+    ///
+    /// # Errors
+    /// A process that does not answer.
+    pub fn kept_by_all(&self, group: &Group) -> Result<usize> {
+        let own = u8::try_from(self.kept_quarters).unwrap_or(u8::MAX);
+        let all = group.agree("the parameters that are kept", Ok(vec![own]))?;
+        Ok(all.into_iter().flatten().min().unwrap_or(own).into())
+    }
+
+    /// See [`TrainerOptions::kept_quarters`].
+    pub fn kept_quarters(&self) -> usize {
+        self.kept_quarters
     }
 
     /// The exchanges of a step of this process.

@@ -1,6 +1,6 @@
 //! Parameters in pieces (Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter
 //! Models", stage 3): the state of a large parameter is this process's piece, and programs gather the whole just before
-//! they read it. Backward gathers it again, so that no whole is kept from forward on.
+//! they read it. Backward gathers it again, so that no whole is kept from forward on, unless plans keep some.
 
 use crate::options::TrainerOptions;
 use lessen_base::Result;
@@ -17,6 +17,10 @@ use std::sync::Arc;
 pub(crate) struct Sharding {
     ranks: Ranks,
     params: BTreeMap<String, Whole>,
+    /// The parameters in the order of the model.
+    order: Vec<String>,
+    /// The parameters whose wholes are kept from forward on.
+    kept: BTreeSet<String>,
 }
 
 /// The type of a whole parameter, and the elements at whose multiples its pieces begin.
@@ -38,13 +42,33 @@ impl Sharding {
         };
         let is_cut = |param: &&ParamSpec| rule.trains(param) && rule.piece_of(param).is_some();
         let cut = params.iter().filter(is_cut);
+        let order = cut.clone().map(|param| param.name.clone()).collect();
         let cut = cut.map(|param| (param.name.clone(), (Type::f32(&param.shape), rule.block_of(param))));
         let params: BTreeMap<String, Whole> = cut.collect();
         let is_sharded = options.is_sharded() && !params.is_empty();
         is_sharded.then(|| Sharding {
             ranks: options.ranks_of_groups(),
             params,
+            order,
+            kept: BTreeSet::new(),
         })
+    }
+
+    /// The same with so many quarters of the bytes of all wholes kept from forward on: of the last parameters, which
+    /// backward reads first.
+    pub fn keeping(&self, quarters: usize) -> Sharding {
+        let bytes = |name: &&String| self.params.get(*name).map_or(0, |(whole, _)| whole.bytes());
+        let all: usize = self.order.iter().map(|name| bytes(&name)).sum();
+        let most = all / 4 * quarters + all % 4 * quarters / 4;
+        let sums = self.order.iter().rev().scan(0, |sum, name| {
+            *sum += bytes(&name);
+            Some((name, *sum))
+        });
+        let kept = sums.take_while(|(_, sum)| *sum <= most).map(|(name, _)| name.clone());
+        Sharding {
+            kept: kept.collect(),
+            ..self.clone()
+        }
     }
 
     /// The parameters as states of which this process has a piece.
@@ -80,6 +104,7 @@ impl Sharding {
         if wholes.is_empty() {
             return Ok(graph.clone());
         }
+        let kept = self.kept_values(graph);
         let pieces = self.pieces_read(graph, &wholes);
         let mut rewriter = Rewriter::without_inputs(graph);
         let mut own: HashMap<ValueId, ValueId> = HashMap::new();
@@ -92,7 +117,7 @@ impl Sharding {
                 None => drop(rewriter.input(&input.name, input.kind, input.value)),
             }
         }
-        let gathers = self.gathers(graph, &wholes, &pieces);
+        let gathers = Sharding::gathers(graph, &wholes, (&pieces, &kept));
         let mut next = gathers.iter().peekable();
         let mut found: BTreeMap<Gathered, ValueId> = BTreeMap::new();
         for (number, node) in graph.nodes.iter().enumerate() {
@@ -116,7 +141,7 @@ impl Sharding {
                 None => {
                     let mut inputs = Vec::with_capacity(node.inputs.len());
                     for value in &node.inputs {
-                        let at = Sharding::read_at(graph, node, *value);
+                        let at = Sharding::read_at(graph, node, *value, &kept);
                         inputs.push(match found.get(&at) {
                             Some(whole) => viewed_again(&mut rewriter, graph, (at.value, *whole), *value),
                             None => rewriter.get(*value),
@@ -178,12 +203,25 @@ impl Sharding {
     }
 
     /// What a node reads of a value that is gathered. Backward may read a view of it that forward has.
-    fn read_at(graph: &Graph, node: &Node, value: ValueId) -> Gathered {
-        let in_backward = node.phase == Phase::Backward;
+    fn read_at(graph: &Graph, node: &Node, value: ValueId, kept: &BTreeSet<ValueId>) -> Gathered {
+        let whole = viewed(graph, value);
+        let in_backward = node.phase == Phase::Backward && !kept.contains(&whole);
         Gathered {
-            value: if in_backward { viewed(graph, value) } else { value },
+            value: if in_backward { whole } else { value },
             in_backward,
         }
+    }
+
+    /// The values of a graph that are wholes which are kept from forward on: parameters and their new values.
+    fn kept_values(&self, graph: &Graph) -> BTreeSet<ValueId> {
+        let is_kept = |value: ValueId| graph.input(value).is_some_and(|input| self.kept.contains(&input.name));
+        let inputs = graph
+            .inputs
+            .iter()
+            .map(|input| input.value)
+            .filter(|value| is_kept(*value));
+        let new = graph.assigns.iter().filter(|assign| is_kept(assign.target));
+        inputs.chain(new.map(|assign| assign.value)).collect()
     }
 
     /// The nodes that read nothing of a parameter but this process's piece.
@@ -217,10 +255,9 @@ impl Sharding {
     /// What is gathered: the node before which it begins, its first reader, and the value. It begins before the first
     /// reader of the one before it, so that one is under way while another one is read.
     fn gathers(
-        &self,
         graph: &Graph,
         wholes: &HashMap<ValueId, &Whole>,
-        pieces: &HashMap<usize, Read>,
+        (pieces, kept): (&HashMap<usize, Read>, &BTreeSet<ValueId>),
     ) -> Vec<(usize, usize, Gathered)> {
         let mut known = BTreeSet::new();
         let mut first: Vec<(usize, Gathered)> = Vec::new();
@@ -231,7 +268,7 @@ impl Sharding {
             .filter(|(at, _)| !pieces.contains_key(at))
         {
             for value in &node.inputs {
-                let at = Sharding::read_at(graph, node, *value);
+                let at = Sharding::read_at(graph, node, *value, kept);
                 let is_new = at.in_backward && gathered_from(graph, at.value).is_some();
                 let is_gathered = wholes.contains_key(&at.value) || is_new;
                 if is_gathered && known.insert(at) {

@@ -9,7 +9,7 @@ use crate::planning::joined::joined_after;
 use crate::planning::memory_watch::MemoryWatch;
 use crate::planning::process_baseline::ProcessBaseline;
 use crate::planning::steps::Steps;
-use lessen_base::{Result, allocated};
+use lessen_base::{Error, Result, allocated};
 use lessen_device::Backend;
 use lessen_nn::Joined;
 use lessen_task::device::NewBackend;
@@ -55,9 +55,19 @@ impl RemainingPhases {
         let mut later_plans = 0;
         while let Some(mut phase) = phases.pop() {
             let done = start.step();
-            let (found, growth) = allocated::growth(|| phase.plans(done, backend.as_mut(), (baseline, later_plans)));
-            let PhasePlans { plans, account, budget } =
-                found.map_err(|error| in_phase_of(phase.task.config(), error))?;
+            let mut plan = |phase: &PreparedPhase| {
+                let (found, growth) =
+                    allocated::growth(|| phase.plans(done, backend.as_mut(), (baseline, later_plans)));
+                Ok::<_, Error>((found.map_err(|error| in_phase_of(phase.task.config(), error))?, growth))
+            };
+            let (mut found, mut growth) = plan(&phase)?;
+            let kept = found.plans.kept_by_all(&start.group)?;
+            if kept != found.plans.kept_quarters() {
+                phase.options.kept_quarters = Some(kept);
+                drop(found);
+                (found, growth) = plan(&phase)?;
+            }
+            let PhasePlans { plans, account, budget } = found;
             phase.options.budget = budget;
             watch.add(account);
             later_plans += growth.lasting;

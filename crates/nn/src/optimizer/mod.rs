@@ -121,9 +121,14 @@ fn tensors(cx: Cx, params: &[(ParamSpec, f64)]) -> Vec<Tensor> {
 
 /// Gradients of a micro-batch with this share, which are zeros where it stands for none.
 fn filled_in(share: Tensor, gradients: Vec<Tensor>, rule: &UpdateRule) -> Vec<Tensor> {
-    let is_there = rule.fills_in.then(|| share.ne(share.scalar_like(0.0)));
-    let own = |gradient: Tensor| is_there.map_or(gradient, |there| there.select(gradient, gradient.full_like(0.0)));
-    gradients.into_iter().map(own).collect()
+    if !rule.fills_in {
+        return gradients;
+    }
+    share.trace().in_phase(Phase::Update, || {
+        let is_there = share.ne(share.scalar_like(0.0));
+        let own = |gradient: Tensor| is_there.select(gradient, gradient.full_like(0.0));
+        gradients.into_iter().map(own).collect()
+    })
 }
 
 /// Whether a scalar is neither infinite nor no number.

@@ -75,7 +75,15 @@ impl Trainer {
     ) -> Result<Trainer> {
         let device = device.into();
         let graphs = StepGraphs::new(&options, loss)?;
-        let plans = StepPlans::new(&device, &options, &graphs)?;
+        let mut plans = StepPlans::new(&device, &options, &graphs)?;
+        let kept = plans.kept_by_all(&options.group)?;
+        if kept != plans.kept_quarters() {
+            let options = TrainerOptions {
+                kept_quarters: Some(kept),
+                ..options.clone()
+            };
+            plans = StepPlans::new(&device, &options, &graphs)?;
+        }
         let memory = device.memory().check(plans.peak_bytes());
         memory.map_err(
             |error| match plans.params.iter().max_by_key(|param| numel(&param.shape)) {

@@ -158,7 +158,7 @@ fn groups_change_a_result_by_rounding_alone_and_one_group_not_at_all() {
             (y * y).mean()
         };
         let mut trainer = Trainer::new(device(1), options, plain).unwrap();
-        (0..steps())
+        (0..5)
             .map(|_| step(&mut trainer, None).unwrap().loss)
             .collect::<Vec<f32>>()
     };

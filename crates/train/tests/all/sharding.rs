@@ -3,19 +3,25 @@
 use crate::pieces::wide;
 use crate::processes::{RANKS, ROWS, bits, on, options, rows, step, steps, trained};
 use crate::support::device;
+use lessen_comm::{Group, Network};
 use lessen_compile::Placement;
 use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::{layer_norm, linear};
 use lessen_nn::{Cx, Init, NormKind, OptimizerConfig};
-use lessen_train::{NonFinite, StepGraphs, Trainer, TrainerOptions};
+use lessen_train::{NonFinite, StepGraphs, StepPlans, Trainer, TrainerOptions};
+use std::time::Duration;
 
 /// Layers with large parameters, one after another.
 fn deep(cx: Cx) -> Tensor {
+    layers(cx, 200)
+}
+
+fn layers(cx: Cx, width: usize) -> Tensor {
     let x = cx.input("x", DType::F32, &[ROWS, 4]);
-    let mut x = linear(cx, "first", x, 200, Init::Normal { std: 0.5 });
+    let mut x = linear(cx, "first", x, width, Init::Normal { std: 0.5 });
     for layer in ["second", "third", "fourth", "fifth", "sixth", "seventh"] {
-        x = linear(cx, layer, x.tanh(), 200, Init::Normal { std: 0.07 });
+        x = linear(cx, layer, x.tanh(), width, Init::Normal { std: 0.07 });
     }
     let y = linear(cx, "last", x, 2, Init::Normal { std: 0.1 });
     cx.report("mean", y.mean());
@@ -165,6 +171,67 @@ fn a_process_has_a_piece_of_large_parameters_within_the_least_budget_too() {
     let most = floor.into_iter().max().unwrap();
     let (bits, least, _) = within(8, Some(most), true);
     assert!(bits == expected && least <= most, "{least} bytes within {most}");
+}
+
+#[test]
+fn wholes_that_are_kept_change_no_bit() {
+    for placement in [Placement::BackwardFused, Placement::ForwardFused] {
+        let of = |kept_quarters| {
+            let options = TrainerOptions {
+                placement,
+                kept_quarters: Some(kept_quarters),
+                ..options(RANKS, OptimizerConfig::adamw(0.01))
+            };
+            trained(8, &in_pieces(options), deep)
+        };
+        let expected = of(0);
+        for quarters in [1, 2, 4] {
+            assert!(of(quarters) == expected, "{quarters} quarters");
+        }
+    }
+}
+
+#[test]
+fn the_planner_keeps_the_wholes_that_a_budget_allows() {
+    let network = Network {
+        latency: Duration::from_millis(1),
+        rate: 1e8,
+    };
+    let options = in_pieces(TrainerOptions {
+        group: Group::planned(0, 8, Some(network)),
+        ..options(RANKS, OptimizerConfig::adamw(0.01))
+    });
+    // Wholes of 64 MiB, of which no two are under way.
+    let graphs = StepGraphs::new(&options, |cx| layers(cx, 4096)).unwrap();
+    let within = |kept_quarters, budget| {
+        let options = TrainerOptions {
+            kept_quarters,
+            budget,
+            ..options.clone()
+        };
+        StepPlans::new(device(1).as_ref(), &options, &graphs)
+    };
+    let floor = graphs.floor_bytes(&*device(1), &options).unwrap();
+    let least = within(None, Some(floor)).unwrap();
+    // Backward reads the last wholes first, so some are gone where it takes most.
+    assert!(least.kept_quarters() < 4 && least.peak_bytes() <= floor);
+    assert!(within(Some(4), Some(floor)).is_err());
+    let (all, none) = (within(Some(4), None).unwrap(), within(Some(0), None).unwrap());
+    let most = all.peak_bytes().max(none.peak_bytes());
+    let chosen = within(None, Some(most)).unwrap();
+    assert_eq!(chosen.kept_quarters(), 4);
+    assert!(chosen.peak_bytes() <= most && chosen.estimated_seconds(1) < none.estimated_seconds(1));
+    // More budget keeps no less.
+    let mut before = 0;
+    for part in 0..=8 {
+        let plans = within(None, Some(floor + (most - floor) * part / 8)).unwrap();
+        assert!(
+            plans.kept_quarters() >= before,
+            "{part}: {} after {before}",
+            plans.kept_quarters()
+        );
+        before = plans.kept_quarters();
+    }
 }
 
 #[test]
