@@ -102,7 +102,7 @@ pub use op::{
 };
 pub use ops::Elementwise;
 pub use ops::Scalar;
-pub use ops::all_reduce::all_reduce;
+pub use ops::all_reduce::{all_reduce, sums_of_subtrees};
 pub use ops::attention::{AttentionOptions, PositionBias, Weighting, attention};
 pub use ops::broadcast_from::broadcast_from;
 pub use ops::clip::{clip_coefficient, global_norm};

@@ -6,7 +6,6 @@ use lessen_base::tree::{Accumulator, Tree, part};
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
-use crate::tensor::Tensor;
 use crate::types::Type;
 
 /// A rank among those that compute together, and the leaves of the tree by which they add.
@@ -53,15 +52,6 @@ impl Ranks {
     /// The leaves of this rank.
     pub fn own_leaves(self) -> Range<usize> {
         part(self.leaves, self.count, self.rank)
-    }
-
-    /// The sums over the subtrees of this rank, from left to right, of tensors of its leaves.
-    pub fn sums_of_subtrees(self, own: Vec<Tensor>) -> Vec<Tensor> {
-        let mut sums = Accumulator::new(Tree::new(self.leaves));
-        for (leaf, value) in self.own_leaves().zip(own) {
-            sums.push(leaf..leaf + 1, value, |left, right| *left = *left + right);
-        }
-        sums.into_sums().into_iter().map(|(_, sum)| sum).collect()
     }
 
     /// The subtrees of the leaves of this rank, from left to right.

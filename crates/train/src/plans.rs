@@ -293,8 +293,8 @@ impl StepPlans {
         })
     }
 
-    /// What all processes of a training keep of parameters in pieces, which is the least of what the plans of each keep;
-    /// see [`TrainerOptions::kept_quarters`]. All of them ask together.
+    /// What all processes of a training keep of parameters in pieces, the least of what the plans of each keep; see
+    /// [`TrainerOptions::kept_quarters`]. All of them ask together.
     ///
     /// # Errors
     /// A process that does not answer.

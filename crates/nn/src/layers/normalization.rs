@@ -48,8 +48,8 @@ impl Spread {
         rows.fake_quantize(codes, scales, None).reshape(&x.shape())
     }
 
-    /// Mean and squared spread of the columns of `rows`, `[n, C]`, and what running statistics take for the latter, each
-    /// `[C]`.
+    /// Mean and squared spread of the columns of `rows`, `[n, C]`, and what running statistics take for the latter,
+    /// each `[C]`.
     #[track_caller]
     pub fn moments(self, cx: Cx, rows: Tensor) -> [Tensor; 3] {
         let count = rows.dim(0) as f64;

@@ -1,7 +1,7 @@
 //! The end of a step of several micro-batches: sums of gradients, and the update by them, or its delay to the next
 //! step.
 
-use lessen_graph::{DType, Phase, Tensor};
+use lessen_graph::{DType, Phase, Tensor, sums_of_subtrees};
 
 use super::group::{GroupResults, group};
 use super::rule::UpdateRule;
@@ -67,7 +67,10 @@ pub fn conclude_groups(cx: Cx, groups: &[GroupResults], rule: &UpdateRule, waits
     cx.trace().in_phase(Phase::Update, || {
         let sums = (0..targets.len()).map(|target| {
             let own: Vec<Tensor> = groups.iter().map(|group| group.gradients[target]).collect();
-            rule.ranks.map_or(own.clone(), |ranks| ranks.sums_of_subtrees(own))
+            match rule.ranks {
+                Some(ranks) => sums_of_subtrees(own, ranks),
+                None => own,
+            }
         });
         let sums = sums.collect();
         let finite = groups.iter().filter(|_| rule.skips_non_finite);

@@ -3,8 +3,8 @@
 //! A training step is one graph, made with [`update`]. With gradient accumulation it is two: [`accumulate`] makes the
 //! graph that runs for every micro-batch, [`apply`] the graph that runs after the last micro-batch. Between groups of
 //! micro-batches, whose sums are added by a tree, [`hold`] and [`add_held`] run; the last micro-batch of a process ends
-//! in the sum over all ranks and the update, made with [`conclude`]. Groups that run side by side are differentiated one
-//! by one, with [`group`], and end together, with [`conclude_groups`]. All states start at zero.
+//! in the sum over all ranks and the update, made with [`conclude`]. Groups that run side by side are differentiated
+//! one by one, with [`group`], and end together, with [`conclude_groups`]. All states start at zero.
 
 mod adafactor;
 mod algorithm;

@@ -1,6 +1,7 @@
 //! All-reduce: the sum of what all ranks have, on each of them.
 
 use lessen_base::Result;
+use lessen_base::tree::{Accumulator, Tree};
 
 use crate::array::Array;
 use crate::op::{Op, Vjp};
@@ -67,7 +68,7 @@ impl Op for AllReduce {
 
     fn of_leaves(&self, inputs: &[Vec<Tensor>], ranks: Ranks) -> Vec<Vec<Tensor>> {
         let own = inputs.iter().map(|own| own[0]).collect();
-        let sum = all_reduce(&ranks.sums_of_subtrees(own), ranks);
+        let sum = all_reduce(&sums_of_subtrees(own, ranks), ranks);
         vec![vec![sum]; inputs.len()]
     }
 
@@ -75,6 +76,19 @@ impl Op for AllReduce {
         let sum = cx.cotangents[0].map(|dy| all_reduce(&[dy], self.of().with_leaf_each()));
         cx.wanted.iter().map(|wanted| sum.filter(|_| *wanted)).collect()
     }
+}
+
+/// The sums over the subtrees of a rank, from left to right, of tensors of its leaves.
+///
+/// # Panics
+/// If they have several types.
+#[track_caller]
+pub fn sums_of_subtrees(own: Vec<Tensor>, ranks: Ranks) -> Vec<Tensor> {
+    let mut sums = Accumulator::new(Tree::new(ranks.leaves));
+    for (leaf, value) in ranks.own_leaves().zip(own) {
+        sums.push(leaf..leaf + 1, value, |left, right| *left = *left + right);
+    }
+    sums.into_sums().into_iter().map(|(_, sum)| sum).collect()
 }
 
 /// The sum over all leaves on every rank: `sums` are those of this rank's subtrees, from left to right.

@@ -4,7 +4,7 @@ use lessen_base::{Error, Result};
 
 use crate::array::Array;
 use crate::op::{Op, Vjp};
-use crate::ops::collective::all_reduce::all_reduce;
+use crate::ops::collective::all_reduce::{all_reduce, sums_of_subtrees};
 use crate::ops::concat::concat;
 use crate::ranks::Ranks;
 use crate::tensor::Tensor;
@@ -68,7 +68,7 @@ impl Op for ReduceScatter {
     fn of_leaves(&self, inputs: &[Vec<Tensor>], ranks: Ranks) -> Vec<Vec<Tensor>> {
         let count = inputs[0][0].ty().numel();
         let own = inputs.iter().map(|own| own[0]).collect();
-        let piece = reduce_scatter(&ranks.sums_of_subtrees(own), ranks, self.block);
+        let piece = reduce_scatter(&sums_of_subtrees(own, ranks), ranks, self.block);
         let start = ranks.owned(count, self.block).start;
         let of_leaf = |leaf| {
             let own = ranks.of_leaf(leaf).owned(count, self.block);
