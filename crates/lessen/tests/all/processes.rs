@@ -167,6 +167,8 @@ fn a_training_writes_the_same_bytes_on_any_number_of_processes() {
         "train.eval_every=3",
     ];
     check_same_bytes(&launcher, dir, &[&images[..], &small, &base].concat());
+    let synchronized = ["--set", "model.batch_norm=synchronized"];
+    check_same_bytes(&launcher, dir, &[&images[..], &small, &base, &synchronized].concat());
 }
 
 #[test]

@@ -171,6 +171,7 @@ impl CheckedTask {
             ranks: train.ranks.max(1),
             group: Group::alone(),
             shards_parameters: train.shard_parameters,
+            kept_quarters: None,
             norm: self.model.norm(),
             placement: self.config.placement,
             precision: self.config.train.precision,
