@@ -408,3 +408,74 @@ fn circles_wrong_conditions_and_wrong_bodies_are_named() {
     let b = model(&[("x", BOOL)], deep.node, &["q"]);
     refused(&b, vec![("x", HostTensor::scalar(true))], "");
 }
+
+/// The session of a model.
+fn session(b: &Builder) -> Session<CpuBackend> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = b.write(folder.path(), "model.onnx");
+    let model = Model::open_to_run(&path).unwrap();
+    Session::new(Arc::new(model), Box::new(CpuBackend::new(2).unwrap())).unwrap()
+}
+
+/// The outputs of a session, and how many of its nodes were computed in memory.
+fn ran(session: &Session<CpuBackend>, given: &[(&str, HostTensor)]) -> (Vec<HostTensor>, usize) {
+    let given = given
+        .iter()
+        .map(|(name, tensor)| (name.to_string(), tensor.clone().into()));
+    let found = session.run(given.collect()).unwrap();
+    let found = found
+        .iter()
+        .map(|(_, value)| HostTensor::clone(value.tensor().unwrap()));
+    (found.collect(), session.last_run().1.len())
+}
+
+#[test]
+fn loops_of_a_known_number_of_turns_are_one_program() {
+    // A state that stays as it is, one that grows by a row of `x` in each turn, and the rows so far.
+    let inner = graph(
+        vec![
+            node("Gather", &["x", "i"], &["row"], vec![]),
+            node("Mul", &["row", "w"], &["scaled"], vec![]),
+            node("Add", &["s", "scaled"], &["s2"], vec![]),
+            node("Identity", &["c"], &["c2"], vec![]),
+            node("Neg", &["s2"], &["negative"], vec![]),
+        ],
+        vec![value("i", I64), value("c", BOOL), value("w", F32), value("s", F32)],
+        vec![
+            value("c2", BOOL),
+            value("w", F32),
+            value("s2", F32),
+            value("negative", F32),
+        ],
+    );
+    let nodes = vec![
+        node("Shape", &["x"], &["shape"], vec![]),
+        node("Gather", &["shape", "zero"], &["rows"], vec![]),
+        node(
+            "Loop",
+            &["rows", "", "w0", "s0"],
+            &["w1", "s1", "all"],
+            vec![body("body", inner)],
+        ),
+    ];
+    let mut b = model(&[("x", F32), ("w0", F32), ("s0", F32)], nodes, &["w1", "s1", "all"]);
+    b.graph.initializer.push(HostTensor::scalar(0i64).to_message("zero"));
+    let session = session(&b);
+    for rows in [3usize, 5] {
+        let x: Vec<f32> = (0..2 * rows).map(|i| i as f32).collect();
+        let given = [
+            ("x", floats(&[rows, 2], &x)),
+            ("w0", vector(&[2.0, 0.5])),
+            ("s0", vector(&[1.0, 0.0])),
+        ];
+        let (mut sums, mut all) = (vec![1.0, 0.0], Vec::new());
+        for row in x.chunks(2) {
+            sums = vec![sums[0] + 2.0 * row[0], sums[1] + 0.5 * row[1]];
+            all.extend(sums.iter().map(|sum| -sum));
+        }
+        let right = vec![vector(&[2.0, 0.5]), vector(&sums), floats(&[rows, 2], &all)];
+        for _ in 0..2 {
+            assert_eq!(ran(&session, &given), (right.clone(), 0));
+        }
+    }
+}

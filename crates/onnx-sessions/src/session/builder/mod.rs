@@ -1,5 +1,6 @@
 //! One section of a model: its nodes are traced into a program as far as they can be, and run while they are traced.
 
+mod repeated;
 mod values;
 
 use std::collections::{HashMap, HashSet};
@@ -152,6 +153,10 @@ impl<'a> Builder<'a> {
     }
 
     fn node(&mut self, node: &Arc<Node>) -> Result<Done> {
+        if matches!(node.proto.op_type.as_str(), "Loop" | "Scan") && node.proto.domain.is_empty() && self.repeats(node)
+        {
+            return Ok(Done::Yes);
+        }
         let is_pending = |name: &str| self.pending.contains_key(name);
         if node.captured.iter().any(|name| is_pending(name)) {
             return Ok(Done::NeedsProgram);
@@ -200,12 +205,17 @@ impl<'a> Builder<'a> {
         if !self.is_fixed(condition) {
             self.items.push(Item::Decision(condition.to_string(), value));
         }
-        let (nodes, initializers) = inlined(node, truth)?;
-        for (name, tensor) in initializers {
-            self.scope.set(&name, tensor.into());
-            self.fixed.insert(name);
+        let branch = inlined(node, truth)?;
+        for (name, tensor) in branch.initializers {
+            self.set(name, tensor);
         }
-        Ok(Done::Becomes(nodes))
+        Ok(Done::Becomes(branch.nodes))
+    }
+
+    /// Gives a name the same array in every run that comes here.
+    fn set(&mut self, name: String, tensor: HostTensor) {
+        self.scope.set(&name, tensor.into());
+        self.fixed.insert(name);
     }
 
     /// Whether a name stands for the same value in every run that comes here.
@@ -313,6 +323,7 @@ impl<'a> Builder<'a> {
             return Err(Error::user("integers of several types are not traced"));
         }
         let is_signed = signs.contains(&true);
+        let moves_integers = elements.first() == Some(&Element::Int(4)) && moves_elements(node);
         let mut given = Vec::new();
         for (name, value) in node.proto.output.iter().zip(outputs) {
             if name.is_empty() {
@@ -327,6 +338,7 @@ impl<'a> Builder<'a> {
                         (DType::F64, _) => (tensor, Element::F64),
                         (DType::Bool, _) => (tensor, Element::Bool),
                         (DType::U8, _) if moves_codes => (tensor, Codes { tensor, is_signed }.element()),
+                        (DType::I32, _) if moves_integers => (tensor, Element::Int(4)),
                         _ => return Err(Error::user("integers are not traced")),
                     };
                     given.push((name, Some(traced), None));
@@ -346,8 +358,7 @@ impl<'a> Builder<'a> {
                 self.pending.insert(name.clone(), traced);
             }
             if let Some(known) = known {
-                self.scope.set(name, known.into());
-                self.fixed.insert(name.clone());
+                self.set(name.clone(), known);
             }
         }
         Ok(())
