@@ -95,7 +95,8 @@ pub(super) fn identity(from: &str, to: &str, around: &Node) -> Arc<Node> {
     )
 }
 
-fn of_proto(proto: NodeProto, call: &Node) -> Arc<Node> {
+/// A node of a graph inside of another node.
+pub(super) fn of_proto(proto: NodeProto, call: &Node) -> Arc<Node> {
     Arc::new(Node {
         captured: captured(&proto),
         proto,

@@ -18,6 +18,8 @@ pub struct Body<'g> {
     pub graph: &'g GraphProto,
     /// Its initializers by name.
     pub initializers: Arc<HashMap<String, HostValue>>,
+    /// The inputs that are the same in all runs; none where the body is not repeated.
+    pub same: Option<HashSet<&'g str>>,
     /// The outputs of each node that reads nothing that changes from run to run, after the first one; none for others.
     pub fixed: Vec<Option<OnceCell<Vec<HostValue>>>>,
 }
@@ -27,6 +29,7 @@ impl<'g> Body<'g> {
     pub fn new(graph: &'g GraphProto, initializers: HashMap<String, HostValue>) -> Body<'g> {
         Body {
             fixed: fixed(graph, &HashSet::new()),
+            same: None,
             graph,
             initializers: Arc::new(initializers),
         }
@@ -38,8 +41,10 @@ impl<'g> Body<'g> {
         let taken = self.graph.input.iter().skip(inputs).take(states);
         let both = taken.zip(self.graph.output.iter().skip(outputs));
         let same = both.filter(|(taken, given)| taken.name == given.name);
+        let same = same.map(|(taken, _)| taken.name.as_str()).collect();
         Body {
-            fixed: fixed(self.graph, &same.map(|(taken, _)| taken.name.as_str()).collect()),
+            fixed: fixed(self.graph, &same),
+            same: Some(same),
             ..self
         }
     }

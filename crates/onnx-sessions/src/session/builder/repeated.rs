@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
+use lessen_device::Backend;
 use lessen_graph::{DType, ScanOptions, Tensor};
 
 use super::{Builder, Done};
 use crate::session::branch::{Inner, identity};
 use lessen_onnx::host::{Data, HostTensor};
-use lessen_onnx::import::{Held, Value};
+use lessen_onnx::import::Value;
 use lessen_onnx::{Element, Node};
 
 /// The most turns of a repetition.
@@ -18,6 +19,9 @@ const MOST_TURNS: usize = 1 << 22;
 
 /// A value of a program and its type in the file.
 type Typed = (Tensor, Element);
+
+/// What a body gives: its name there, and the name of the node's output, if that is wanted.
+type Given = (String, Option<String>);
 
 /// How a body is repeated.
 struct Repetition {
@@ -40,7 +44,7 @@ fn unknown<T>(what: &str) -> Result<T> {
     Err(Error::user(format!("{what} is not traced")))
 }
 
-impl Builder<'_> {
+impl<B: Backend + ?Sized> Builder<'_, '_, B> {
     /// Traces a node that repeats its body, if that is possible; whether it was.
     pub(super) fn repeats(&mut self, node: &Arc<Node>) -> bool {
         let items = self.items.len();
@@ -57,7 +61,7 @@ impl Builder<'_> {
                 .values_mut()
                 .filter(|held| held.is_read() && !read.contains(&held.name))
             {
-                *held = Arc::new(Held::new(&held.name, held.tensor.clone()));
+                *held = Arc::new(held.unread());
             }
             return false;
         };
@@ -101,11 +105,11 @@ impl Builder<'_> {
             .skip(how.states)
             .map(Some)
             .chain(std::iter::repeat(None));
-        let results: Vec<(String, Option<String>)> = results
+        let results: Vec<Given> = results
             .zip(names.map(|name| name.filter(|name| !name.is_empty()).cloned()))
             .collect();
         for (name, tensor) in &body.initializers {
-            self.set(name.clone(), tensor.clone());
+            self.fix(name, tensor.clone().into());
         }
         let (carry_tensors, slice_tensors) = (tensors(&carries), tensors(&how.slices));
         let (trace, mut found) = (self.trace, unknown("a body"));
@@ -115,7 +119,7 @@ impl Builder<'_> {
                 for ((name, (_, element)), own) in inputs {
                     self.pending.insert(name.clone(), (*own, *element));
                 }
-                match self.turn(&body.nodes, (&carries, &next), &results, how.condition.as_deref()) {
+                match self.turn(&body.nodes, &carries, &next, &results, how.condition.as_deref()) {
                     Ok((carries, results, elements)) => {
                         found = Ok(elements);
                         (carries, results)
@@ -147,13 +151,14 @@ impl Builder<'_> {
     fn turn(
         &mut self,
         nodes: &[Arc<Node>],
-        (carries, next): (&[(String, Typed)], &[(String, Option<String>)]),
-        results: &[(String, Option<String>)],
+        carries: &[(String, Typed)],
+        next: &[Given],
+        results: &[Given],
         condition: Option<&str>,
     ) -> Result<(Vec<Tensor>, Vec<Tensor>, Vec<Element>)> {
         self.body(nodes)?;
         if let Some(condition) = condition
-            && !(self.is_fixed(condition) && self.numbers(condition)?[..] == [1.0])
+            && !(self.scope.is_fixed(condition) && self.numbers(condition)?[..] == [1.0])
         {
             return unknown("a number of turns that is computed");
         }
@@ -219,7 +224,7 @@ impl Builder<'_> {
             ty.and_then(|ty| ty.shape.as_ref()).map_or(0, |shape| shape.dim.len())
         };
         let shape = |input: usize| vec![1; axes(input).min(1)];
-        self.set(goes_on.clone(), HostTensor::new(&shape(1), Data::Bool(vec![true]))?);
+        self.fix(goes_on, HostTensor::new(&shape(1), Data::Bool(vec![true]))?.into());
         let is_read = |name: &String| body.nodes.iter().any(|node| node.reads().any(|read| read == name));
         let slices = match is_read(iteration) || body.outputs.contains(iteration) {
             true => {
@@ -329,7 +334,10 @@ impl Builder<'_> {
     fn numbers(&mut self, name: &str) -> Result<Vec<f64>> {
         match self.value(name)?.0 {
             Value::Known(array) => Ok(array.data.clone()),
-            Value::Held(held) => Ok(held.elements().data().to_f64()),
+            Value::Held(held) => match held.elements() {
+                Some(tensor) => Ok(tensor.data().to_f64()),
+                None => unknown("a number that changes from turn to turn"),
+            },
             _ => unknown("a number that is computed"),
         }
     }
