@@ -21,6 +21,8 @@ pub enum OwnName<'a> {
     Read(&'a str),
     /// A weight or a bias that holds the norm with this output.
     Folded(&'static str, &'a str),
+    /// The part of a weight that belongs to a direction of a recurrent network.
+    Direction(usize, &'a str),
     /// A value in a branch of the node with this output.
     InBranch {
         output: &'a str,
@@ -38,6 +40,7 @@ impl fmt::Display for OwnName<'_> {
             OwnName::Images => write!(f, "images"),
             OwnName::Read(value) => write!(f, "read by an opaque node: {value}"),
             OwnName::Folded(part, output) => write!(f, "folded {part} of {output}"),
+            OwnName::Direction(number, weight) => write!(f, "direction {number} of {weight}"),
             OwnName::InBranch { output, branch, value } => {
                 write!(f, "{branch} of {} {output}/{value}", output.len())
             }

@@ -5,7 +5,12 @@
 //! integers that decided shapes, axes or indices. Another run goes the same way where they are the same; otherwise the
 //! nodes are traced anew from there on. Where a node needs elements of a program's results, the program ends, and
 //! another one begins after the node.
+//!
+//! The body of a loop is a graph whose sections are kept as well. No elements decide what is traced in it but those
+//! that are the same in all turns, and no array is read by its programs whose extents could be others in the next turn.
+//! From the third turn on, one whose inputs have other extents than those of the turn before is computed in memory.
 
+mod bodies;
 mod branch;
 mod builder;
 mod constants;
@@ -17,6 +22,7 @@ mod scope;
 mod section;
 mod traced;
 mod upload;
+mod way;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,16 +30,17 @@ use std::time::Duration;
 
 use lessen_base::Result;
 use lessen_device::{Backend, ProgramId};
-use lessen_graph::{Graph, Trace};
+use lessen_graph::Graph;
 
-use crate::session::builder::Builder;
+use crate::session::bodies::Bodies;
 use crate::session::constants::Constants;
 use crate::session::fold::folded;
 use crate::session::interpreter::Interpreter;
-use crate::session::program::{Part, Program};
+use crate::session::program::Program;
 use crate::session::scope::Scope;
-use crate::session::section::{Alternative, Item, MOST_ALTERNATIVES, Section};
+use crate::session::section::{Alternative, Item, Section};
 pub(crate) use crate::session::traced::run_traced;
+use crate::session::way::follow;
 use lessen_onnx::host::HostValue;
 use lessen_onnx::{Model, Node};
 
@@ -47,6 +54,7 @@ pub struct Session<B: Backend + ?Sized = dyn Backend> {
 /// What a session has on its device.
 struct State<B: Backend + ?Sized> {
     first: Section,
+    bodies: Bodies,
     compile_time: Duration,
     backend: Box<B>,
 }
@@ -64,10 +72,8 @@ impl<B: Backend + ?Sized> Session<B> {
             model,
             state: Mutex::new(State {
                 backend,
-                first: Section {
-                    nodes,
-                    alternatives: Vec::new(),
-                },
+                first: Section::new(nodes, HashSet::new()),
+                bodies: Bodies::default(),
                 compile_time: Duration::ZERO,
             }),
         })
@@ -115,116 +121,24 @@ impl<B: Backend + ?Sized> Session<B> {
         for (name, value) in inputs {
             scope.set(&name, value);
         }
-        let interpreter = Interpreter::new(&self.model);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State {
             backend,
             first,
+            bodies,
             compile_time,
         } = &mut *state;
-        let mut fixed = HashSet::new();
-        let mut section = first;
-        loop {
-            let mut found = None;
-            for (number, alternative) in section.alternatives.iter().enumerate() {
-                if alternative.again(backend.as_mut(), &interpreter, &scope)? {
-                    found = Some(number);
-                    break;
-                }
-            }
-            let alternative = match found {
-                Some(number) => section.alternatives.remove(number),
-                None => {
-                    let (alternative, time) =
-                        self.built(&section.nodes, (backend.as_mut(), &interpreter, &scope), &fixed)?;
-                    *compile_time += time;
-                    alternative
-                }
-            };
-            section.alternatives.insert(0, alternative);
-            if section.alternatives.len() > MOST_ALTERNATIVES
-                && let Some(last) = section.alternatives.pop()
-            {
-                last.unload(backend.as_mut());
-            }
-            let Some(alternative) = section.alternatives.first_mut() else {
-                break;
-            };
-            fixed.extend(alternative.fixed.iter().map(|(name, _)| name.clone()));
-            match &mut alternative.next {
-                Some(next) => section = next,
-                None => break,
-            }
-        }
+        let interpreter = Interpreter::new((&self.model, &self.constants), backend.as_mut(), bodies);
+        let is_wanted = |name: &str| self.model.outputs.iter().any(|output| output.name == name);
+        let followed = follow(&interpreter, first, &scope, &is_wanted);
+        *compile_time += interpreter.compile_time.get();
+        followed?;
         drop(state);
         let outputs = self.model.outputs.iter().map(|output| {
             let value = scope.get(&output.name)?;
             Ok((output.name.clone(), value))
         });
         outputs.collect()
-    }
-
-    /// Builds an alternative of a section, which is done thereby.
-    fn built(
-        &self,
-        nodes: &[Arc<Node>],
-        (backend, interpreter, scope): (&mut B, &Interpreter<'_>, &Scope<'_>),
-        before: &HashSet<String>,
-    ) -> Result<(Alternative, Duration)> {
-        let mut fixed = before.clone();
-        let is_wanted = |name: &str| self.model.outputs.iter().any(|output| output.name == name);
-        let trace = Trace::new();
-        let on = (&*self.model, &self.constants, interpreter);
-        let built = Builder::new(on, scope, &mut fixed, *trace).build(nodes, &is_wanted)?;
-        let (mut program, mut time) = (None, Duration::ZERO);
-        if !built.outputs.is_empty() {
-            let part = Part {
-                graph: trace.finish(),
-                constants: built.constants,
-                states: built.states,
-                outputs: built.outputs,
-            };
-            let (loaded, own) = Program::load(backend, &self.model, part)?;
-            time = own;
-            let ran = loaded.run(backend, scope);
-            if let Err(error) = ran {
-                loaded.unload(backend);
-                return Err(error);
-            }
-            program = Some(loaded);
-        }
-        let computed = built.items.iter().filter_map(|item| match item {
-            Item::Node(node) => Some(node),
-            Item::Decision(..) => None,
-        });
-        let read: HashSet<&str> = built
-            .rest
-            .iter()
-            .chain(computed)
-            .flat_map(|node| node.reads())
-            .collect();
-        let mut kept = Vec::new();
-        for name in fixed
-            .difference(before)
-            .filter(|name| read.contains(name.as_str()) || is_wanted(name))
-        {
-            kept.push((name.clone(), scope.get(name)?));
-        }
-        drop(read);
-        let next = (!built.rest.is_empty()).then(|| {
-            Box::new(Section {
-                nodes: built.rest,
-                alternatives: Vec::new(),
-            })
-        });
-        let alternative = Alternative {
-            items: built.items,
-            guards: built.guards,
-            program,
-            fixed: kept,
-            next,
-        };
-        Ok((alternative, time))
     }
 }
 

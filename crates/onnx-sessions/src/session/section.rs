@@ -5,6 +5,7 @@
 //!                           └──▶ another Alternative, for other values
 //! ```
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use lessen_base::Result;
@@ -24,6 +25,8 @@ pub(super) const MOST_ALTERNATIVES: usize = 16;
 pub(super) struct Section {
     /// The nodes that are left.
     pub nodes: Vec<Arc<Node>>,
+    /// Names of a body's arrays whose extents may be others in the next turn.
+    pub unsteady: HashSet<String>,
     /// What was done so far; the one that was used last comes first.
     pub alternatives: Vec<Alternative>,
 }
@@ -66,16 +69,32 @@ impl Guard {
     }
 }
 
+impl Section {
+    /// A section of which nothing was done so far.
+    pub(super) fn new(nodes: Vec<Arc<Node>>, unsteady: HashSet<String>) -> Section {
+        Section {
+            nodes,
+            unsteady,
+            alternatives: Vec::new(),
+        }
+    }
+
+    /// Removes its programs from the device.
+    pub(super) fn unload<B: Backend + ?Sized>(self, backend: &mut B) {
+        let all = self.alternatives.into_iter();
+        all.for_each(|alternative| alternative.unload(backend));
+    }
+}
+
 impl Alternative {
     /// Does it once more, as far as it is right for the values of the scope; whether it was.
     pub(super) fn again<B: Backend + ?Sized>(
         &self,
-        backend: &mut B,
-        interpreter: &Interpreter<'_>,
+        interpreter: &Interpreter<'_, B>,
         scope: &Scope<'_>,
     ) -> Result<bool> {
         for (name, value) in &self.fixed {
-            scope.set(name, value.clone());
+            scope.fix(name, value.clone());
         }
         for item in &self.items {
             match item {
@@ -98,7 +117,7 @@ impl Alternative {
             }
         }
         if let Some(program) = &self.program {
-            program.run(backend, scope)?;
+            program.run(&mut **interpreter.device.borrow_mut(), scope)?;
         }
         Ok(true)
     }
@@ -108,7 +127,8 @@ impl Alternative {
         if let Some(program) = self.program {
             program.unload(backend);
         }
-        let later = self.next.map_or(Vec::new(), |section| section.alternatives);
-        later.into_iter().for_each(|alternative| alternative.unload(backend));
+        if let Some(next) = self.next {
+            next.unload(backend);
+        }
     }
 }

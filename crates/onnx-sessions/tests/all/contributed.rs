@@ -156,3 +156,65 @@ fn convolutions_of_integers_in_groups_are_exact() {
         assert_eq!(case.check(&[2, channels, 7, 6], &["p", "r"]), 0.0);
     }
 }
+
+/// Weights have a scale for each direction, or for each of its columns.
+#[test]
+fn recurrent_networks_of_integers_are_a_program() {
+    let [steps, batch, width, hidden] = [5, 2, 6, 4];
+    for (direction, count, is_fine) in [("forward", 1, false), ("reverse", 1, true), ("bidirectional", 2, true)] {
+        let mut case = Case::new();
+        for (weight, rows) in [("w", width), ("r", hidden)] {
+            let grain: &[usize] = if is_fine { &[count, 4 * hidden] } else { &[count] };
+            let columns: usize = grain.iter().product();
+            let scales = (0..columns).map(|i| 0.002 + i as f32 / 9000.0).collect::<Vec<f32>>();
+            case.integers(weight, &[count, rows, 4 * hidden], true)
+                .with(&format!("{weight}s"), HostTensor::new(grain, scales).unwrap())
+                .with(
+                    &format!("{weight}z"),
+                    HostTensor::new(grain, vec![0i8; columns]).unwrap(),
+                );
+        }
+        case.with("b", numbers(&[count, 8 * hidden]))
+            .with("h", numbers(&[count, batch, hidden]))
+            .with("c", numbers(&[count, batch, hidden]));
+        let inputs = ["x", "w", "r", "b", "", "h", "c", "", "ws", "wz", "rs", "rz"];
+        let attributes = vec![
+            crate::builder::text("direction", direction),
+            int("hidden_size", hidden as i64),
+        ];
+        case.node(
+            DOMAIN,
+            "DynamicQuantizeLSTM",
+            &inputs,
+            &["y", "last", "cell"],
+            attributes,
+        );
+        let difference = case.check(&[steps, batch, width], &["y", "last", "cell"]);
+        assert!(difference < 1e-5, "{difference}, {direction}");
+    }
+}
+
+/// A bias of numbers becomes integers by the scale of the sums that it is added to; numbers without an integer do, too.
+#[test]
+fn sums_of_integers_with_a_bias_are_exact() {
+    let mut case = Case::new();
+    with_grain(&mut case);
+    case.integers("w", &[24, 40], true)
+        .with("b", numbers(&[40]))
+        .with("shape", HostTensor::vector(vec![1i64, 40]))
+        .with(
+            "large",
+            HostTensor::vector([1e9f32, -2e9, f32::NAN, f32::INFINITY].repeat(6)),
+        );
+    let to = || vec![int("to", 6)];
+    case.node("", "DynamicQuantizeLinear", &["x"], &["q", "scale", "zero"], vec![])
+        .node("", "MatMulInteger", &["q", "w", "zero", "z0"], &["p"], vec![])
+        .node("", "Div", &["b", "scale"], &["levels"], vec![])
+        .node("", "Floor", &["levels"], &["whole"], vec![])
+        .node("", "Cast", &["whole"], &["bias"], to())
+        .node("", "Reshape", &["bias", "shape"], &["row"], vec![])
+        .node("", "Add", &["p", "row"], &["y"], vec![])
+        .node("", "Mul", &["x", "large"], &["beyond"], vec![])
+        .node("", "Cast", &["beyond"], &["cut"], to());
+    assert_eq!(case.check(&[7, 24], &["y", "cut"]), 0.0);
+}

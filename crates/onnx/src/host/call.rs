@@ -18,28 +18,51 @@ pub struct Body<'g> {
     pub graph: &'g GraphProto,
     /// Its initializers by name.
     pub initializers: Arc<HashMap<String, HostValue>>,
-    /// The outputs of each node that reads nothing of the body's inputs, after the first run; none for other nodes.
+    /// The inputs that are the same in all runs; none where the body is not repeated.
+    pub same: Option<HashSet<&'g str>>,
+    /// The outputs of each node that reads nothing that changes from run to run, after the first one; none for others.
     pub fixed: Vec<Option<OnceCell<Vec<HostValue>>>>,
 }
 
 impl<'g> Body<'g> {
     /// A graph with these initializers.
     pub fn new(graph: &'g GraphProto, initializers: HashMap<String, HostValue>) -> Body<'g> {
-        let mut varying: HashSet<&str> = graph.input.iter().map(|input| input.name.as_str()).collect();
-        let fixed = graph.node.iter().map(|node| {
-            let has_graphs = node.attribute.iter().any(|a| a.g.is_some() || !a.graphs.is_empty());
-            let is_fixed = !has_graphs && !node.input.iter().any(|name| varying.contains(name.as_str()));
-            if !is_fixed {
-                varying.extend(node.output.iter().map(String::as_str));
-            }
-            is_fixed.then(OnceCell::new)
-        });
         Body {
-            fixed: fixed.collect(),
+            fixed: fixed(graph, &HashSet::new()),
+            same: None,
             graph,
             initializers: Arc::new(initializers),
         }
     }
+
+    /// The same body as one that is repeated: `states` outputs from `outputs` on are the inputs of the next run from
+    /// `inputs` on. A state that is given as it is taken is the same in all runs.
+    pub fn repeated(self, [inputs, outputs, states]: [usize; 3]) -> Body<'g> {
+        let taken = self.graph.input.iter().skip(inputs).take(states);
+        let both = taken.zip(self.graph.output.iter().skip(outputs));
+        let same = both.filter(|(taken, given)| taken.name == given.name);
+        let same = same.map(|(taken, _)| taken.name.as_str()).collect();
+        Body {
+            fixed: fixed(self.graph, &same),
+            same: Some(same),
+            ..self
+        }
+    }
+}
+
+/// Room for the outputs of each node that reads nothing that changes from run to run; `same` are inputs that do not.
+fn fixed(graph: &GraphProto, same: &HashSet<&str>) -> Vec<Option<OnceCell<Vec<HostValue>>>> {
+    let inputs = graph.input.iter().map(|input| input.name.as_str());
+    let mut varying: HashSet<&str> = inputs.filter(|name| !same.contains(name)).collect();
+    let fixed = graph.node.iter().map(|node| {
+        let has_graphs = node.attribute.iter().any(|a| a.g.is_some() || !a.graphs.is_empty());
+        let is_fixed = !has_graphs && !node.input.iter().any(|name| varying.contains(name.as_str()));
+        if !is_fixed {
+            varying.extend(node.output.iter().map(String::as_str));
+        }
+        is_fixed.then(OnceCell::new)
+    });
+    fixed.collect()
 }
 
 /// Runs the graphs in a node's attributes, which read names from around the node.

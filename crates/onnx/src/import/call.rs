@@ -192,8 +192,10 @@ impl Call<'_> {
 
     /// An input that must be known as an array in memory.
     pub fn host(&self, input: usize) -> Result<HostValue> {
-        if let Some(Some(Value::Held(held))) = self.inputs.get(input) {
-            return Ok(HostValue::Tensor(held.elements()));
+        if let Some(Some(Value::Held(held))) = self.inputs.get(input)
+            && let Some(tensor) = held.elements()
+        {
+            return Ok(HostValue::Tensor(tensor));
         }
         if let Some(array) = self.known(input) {
             return Ok(HostTensor::new(&array.ty.shape, array.data.clone())?.into());

@@ -111,6 +111,28 @@ impl Call<'_> {
         self.coded((&name, &integers), scale.as_deref(), zero.as_deref(), order)
     }
 
+    /// The part of a weight of rows `[D, K, N]` that belongs to a direction, whose scales and zero points are `[D]` or
+    /// `[D, N]`.
+    pub(super) fn weight_of_direction(
+        &mut self,
+        [integers, scale, zero]: [usize; 3],
+        direction: usize,
+    ) -> Result<Weight> {
+        let part = |input: usize| -> Result<HostTensor> {
+            let all = self.unchanging(input)?;
+            match all.shape() {
+                [directions, shape @ ..] if direction < *directions => {
+                    let each = all.len() / directions;
+                    HostTensor::new(shape, all.data().at(direction * each..(direction + 1) * each))
+                }
+                _ => self.unknown("a weight without this direction"),
+            }
+        };
+        let (own, scale, zero) = (part(integers)?, part(scale)?, part(zero)?);
+        let name = OwnName::Direction(direction, self.node.input(integers).unwrap_or_default()).to_string();
+        self.coded((&name, &own), Some(&scale), Some(&zero), Order::Rows)
+    }
+
     /// The weight that an input is restored from; none where it is no such weight, or has scales along another axis.
     pub(super) fn restored_weight(&mut self, input: usize, order: Order) -> Option<Weight> {
         let Some(Some(Value::Restored(restored))) = self.inputs.get(input).cloned() else {

@@ -10,7 +10,7 @@ use crate::element::Element;
 
 pub(crate) const OPERATORS: Operators = &[
     ("Abs", |call| unary(call, Tensor::abs)),
-    ("Add", |call| binary(call, |a, b| a + b)),
+    ("Add", |call| arithmetic(call, |a, b| a + b)),
     ("And", |call| binary(call, Tensor::and)),
     ("Cast", cast),
     ("CastLike", cast_like),
@@ -32,7 +32,7 @@ pub(crate) const OPERATORS: Operators = &[
     ("Log", |call| unary(call, Tensor::log)),
     ("Max", |call| variadic(call, Tensor::maximum)),
     ("Min", |call| variadic(call, Tensor::minimum)),
-    ("Mul", |call| binary(call, |a, b| a * b)),
+    ("Mul", |call| arithmetic(call, |a, b| a * b)),
     ("Neg", |call| unary(call, |x| -x)),
     ("Not", |call| unary(call, not)),
     ("Or", |call| binary(call, |a, b| not(not(a).and(not(b))))),
@@ -42,7 +42,7 @@ pub(crate) const OPERATORS: Operators = &[
     ("Sign", |call| unary(call, Tensor::sign)),
     ("Sin", |call| unary(call, Tensor::sin)),
     ("Sqrt", |call| unary(call, Tensor::sqrt)),
-    ("Sub", |call| binary(call, |a, b| a - b)),
+    ("Sub", |call| arithmetic(call, |a, b| a - b)),
     ("Sum", |call| variadic(call, |a, b| a + b)),
     ("Where", select),
 ];
@@ -70,6 +70,17 @@ fn binary(call: &mut Call<'_>, f: impl Fn(Tensor, Tensor) -> Tensor) -> Result<V
     one(through_both(call.tensor(0)?, call.tensor(1)?, f))
 }
 
+/// A function of two numbers that wraps for integers, as those of the program do.
+fn arithmetic(call: &mut Call<'_>, f: impl Fn(Tensor, Tensor) -> Tensor) -> Result<Vec<Value>> {
+    let are_integers = call.inputs.iter().flatten().any(|x| matches!(x, Value::Integers(_)));
+    let y = through_both(call.tensor(0)?, call.tensor(1)?, f);
+    Ok(vec![if are_integers {
+        Value::Integers(y)
+    } else {
+        Value::Traced(y)
+    }])
+}
+
 fn variadic(call: &mut Call<'_>, f: impl Fn(Tensor, Tensor) -> Tensor) -> Result<Vec<Value>> {
     let mut all = call.tensor(0)?;
     for input in 1..call.inputs.len() {
@@ -85,6 +96,10 @@ fn not(x: Tensor) -> Tensor {
 
 fn cast(call: &mut Call<'_>) -> Result<Vec<Value>> {
     match Element::of(call.int("to", 0) as i32).filter(|element| element.is_traced()) {
+        Some(Element::Int(4)) if call.held.is_some() => {
+            let y = through(call.tensor(0)?, cut);
+            Ok(vec![Value::Integers(y)])
+        }
         Some(element) => one(cast_to(call.tensor(0)?, element.dtype())),
         None => call.unknown("a cast to this type"),
     }
@@ -93,6 +108,17 @@ fn cast(call: &mut Call<'_>) -> Result<Vec<Value>> {
 fn cast_like(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let dtype = call.ty(1)?.dtype;
     one(cast_to(call.tensor(0)?, dtype))
+}
+
+/// Numbers without their fractions as `i32`; those beyond its range, and NaN, become its least number.
+fn cut(x: Tensor) -> Tensor {
+    let y = x.cast(DType::I32);
+    if !x.dtype().is_float() {
+        return y;
+    }
+    let (least, end) = (f64::from(i32::MIN), -f64::from(i32::MIN));
+    let fits = x.ge(x.scalar_like(least)).and(x.lt(x.scalar_like(end)));
+    fits.select(y, y.scalar_like(least))
 }
 
 /// A number is true unless it is zero.

@@ -15,6 +15,8 @@ pub struct Held {
     /// The value's name.
     pub name: String,
     pub tensor: Arc<HostTensor>,
+    /// Whether its elements are not to decide what is traced, since they are others in the next run.
+    is_sealed: bool,
     /// Whether its elements were asked for: then the program is right for these elements alone.
     is_read: AtomicBool,
 }
@@ -23,10 +25,11 @@ pub struct Held {
 pub type HeldInputs = BTreeMap<String, Tensor>;
 
 impl Held {
-    pub fn new(name: &str, tensor: Arc<HostTensor>) -> Held {
+    pub fn new(name: &str, tensor: Arc<HostTensor>, is_sealed: bool) -> Held {
         Held {
             name: name.to_string(),
             tensor,
+            is_sealed,
             is_read: AtomicBool::new(false),
         }
     }
@@ -37,17 +40,23 @@ impl Held {
         Some(Type::new(element.dtype(), self.tensor.shape()))
     }
 
-    /// Its integers; from now on the program depends on them. None for floats and texts.
+    /// Its integers; from now on the program depends on them. None for floats and texts, and where it is sealed.
     pub fn integers(&self) -> Option<Vec<i64>> {
-        let integers = self.tensor.integers()?;
-        self.is_read.store(true, Ordering::Relaxed);
-        Some(integers)
+        self.elements()?.integers()
     }
 
-    /// The array itself; from now on the program depends on its elements.
-    pub fn elements(&self) -> Arc<HostTensor> {
+    /// The array itself; from now on the program depends on its elements. None where it is sealed.
+    pub fn elements(&self) -> Option<Arc<HostTensor>> {
+        if self.is_sealed {
+            return None;
+        }
         self.is_read.store(true, Ordering::Relaxed);
-        self.tensor.clone()
+        Some(self.tensor.clone())
+    }
+
+    /// The same array, whose elements have not been asked for.
+    pub fn unread(&self) -> Held {
+        Held::new(&self.name, self.tensor.clone(), self.is_sealed)
     }
 
     /// Whether its elements were asked for.

@@ -12,6 +12,7 @@ pub(crate) const OPERATORS: Operators = &[
     ("ConstantOfShape", constant_of_shape),
     ("Gather", gather),
     ("GatherND", gather_nd),
+    ("OneHot", one_hot),
     ("Range", range),
     ("ScatterND", scatter_nd),
     ("Shape", shape),
@@ -124,6 +125,35 @@ fn gather_nd(call: &mut Call<'_>) -> Result<Vec<Value>> {
     let lead = &ids.ty.shape[..ids.ty.rank() - 1];
     let at = call.constant(Array::new(Type::new(DType::I32, lead), positions));
     one(call.tensor(0)?.reshape(&flat).gather(at))
+}
+
+/// A vector for each position, with one number there and another one elsewhere; negative positions count from its end.
+fn one_hot(call: &mut Call<'_>) -> Result<Vec<Value>> {
+    let depth = match call.known(1).map(|depth| &depth.data[..]) {
+        Some([depth]) if (1.0..f64::from(i32::MAX)).contains(depth) => *depth,
+        _ => return call.unknown("a vector of this many numbers"),
+    };
+    // A session has more than one float as a state.
+    let (dtype, numbers) = match call.known(2) {
+        Some(numbers) => (numbers.ty.dtype, numbers.data.clone()),
+        None => (call.ty(2)?.dtype, call.unchanging(2)?.data().to_f64()),
+    };
+    let numbers = match numbers[..] {
+        [elsewhere, there] if dtype.is_float() && !call.has_narrow_floats() => [there, elsewhere],
+        _ => return call.unknown("numbers of vectors that are no floats"),
+    };
+    let numbers = numbers.map(|x| call.trace.full(dtype, &[], x));
+    let ids = call.tensor(0)?;
+    if ids.dtype() != DType::I32 {
+        return call.unknown("positions that are floats");
+    }
+    let axis = call.axis(call.int("axis", -1), ids.rank() + 1)?;
+    let ids = ids.lt(ids.scalar_like(0.0)).select(ids + depth, ids);
+    let all = ids.trace().iota(DType::I32, &[depth as usize], 0);
+    let y = ids.unsqueeze(-1).eq(all).select(numbers[0], numbers[1]);
+    let mut order: Vec<usize> = (0..y.rank() - 1).collect();
+    order.insert(axis, y.rank() - 1);
+    one(if axis + 1 == y.rank() { y } else { y.permute(&order) })
 }
 
 fn range(call: &mut Call<'_>) -> Result<Vec<Value>> {

@@ -84,7 +84,7 @@ pub(super) fn zero_of(call: &Call<'_>, input: usize, codes: Codes) -> Result<u8>
 }
 
 /// The codes of the first input by the range of its elements and zero, with that scale and code of zero.
-fn by_range(call: &mut Call<'_>) -> Result<[Tensor; 3]> {
+pub(super) fn by_range(call: &mut Call<'_>) -> Result<[Tensor; 3]> {
     let x = call.tensor(0)?;
     if x.dtype() != DType::F32 || x.ty().numel() == 0 {
         return call.unknown("bytes of other than single precision");

@@ -28,8 +28,9 @@ fn run_loop(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
         true
     };
     let mut state: Vec<HostValue> = call.inputs.iter().skip(2).map(present).collect();
-    check_body(call, &body, 2 + state.len(), 1 + state.len())?;
     let states = state.len();
+    check_body(call, &body, 2 + states, 1 + states)?;
+    let body = body.repeated([2, 1, states]);
     let mut stacks: Vec<Stacked> = body
         .graph
         .output
@@ -118,6 +119,7 @@ fn scan(call: &HostCall<'_>) -> Result<Vec<HostValue>> {
     }
     let body = call.body("body")?;
     let (state, scanned) = split(call, &body, 0)?;
+    let body = body.repeated([0, 0, state.len()]);
     let (axes, backwards) = (call.ints("scan_input_axes"), call.ints("scan_input_directions"));
     let mut inputs = Vec::with_capacity(scanned.len());
     for (number, tensor) in scanned.iter().enumerate() {

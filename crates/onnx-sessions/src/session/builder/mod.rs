@@ -1,11 +1,13 @@
 //! One section of a model: its nodes are traced into a program as far as they can be, and run while they are traced.
 
+mod repeated;
 mod values;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
+use lessen_device::Backend;
 use lessen_graph::{Array, DType, Tensor, TraceRef};
 
 use super::branch::inlined;
@@ -23,14 +25,16 @@ use lessen_onnx::{Model, Node};
 const MOST_KNOWN: usize = 1 << 22;
 
 /// A section while it is built.
-pub(super) struct Builder<'a> {
-    pub model: &'a Model,
-    pub constants: &'a Constants,
-    pub interpreter: &'a Interpreter<'a>,
-    pub scope: &'a Scope<'a>,
-    /// Names whose values are the same in every run that comes here.
-    pub fixed: &'a mut HashSet<String>,
-    pub trace: TraceRef,
+pub(super) struct Builder<'a, 'm, B: Backend + ?Sized> {
+    model: &'a Model,
+    constants: &'a Constants,
+    interpreter: &'a Interpreter<'m, B>,
+    scope: &'a Scope<'a>,
+    /// Names that have got values that are the same in every run that comes here.
+    fixed: Vec<String>,
+    /// Names of a body's arrays whose extents may be others in the next turn.
+    unsteady: HashSet<String>,
+    trace: TraceRef,
     /// Values of the program.
     pending: HashMap<String, (Tensor, Element)>,
     /// The states of the program, by the values that they are of.
@@ -41,8 +45,7 @@ pub(super) struct Builder<'a> {
     restored: HashMap<String, Arc<Restored>>,
     held: HashMap<String, Arc<Held>>,
     inputs: HeldInputs,
-    pub items: Vec<Item>,
-    nodes: Vec<Arc<Node>>,
+    items: Vec<Item>,
 }
 
 /// What became of a node.
@@ -59,6 +62,10 @@ enum Done {
 pub(super) struct Built {
     pub items: Vec<Item>,
     pub guards: Vec<Guard>,
+    /// Names that have got values that are the same in every run that comes here.
+    pub fixed: Vec<String>,
+    /// Names of a body's arrays whose extents may be others in the next turn.
+    pub unsteady: HashSet<String>,
     /// Large constants that were made while it was traced, and the other states.
     pub constants: HashMap<String, Arc<Array>>,
     pub states: HashMap<String, StateSource>,
@@ -68,20 +75,21 @@ pub(super) struct Built {
     pub rest: Vec<Arc<Node>>,
 }
 
-impl<'a> Builder<'a> {
-    /// A builder of a section, with these constants, values and names whose values are fixed.
+impl<'a, 'm, B: Backend + ?Sized> Builder<'a, 'm, B> {
+    /// A builder of a section with these values, of which some are unsteady.
     pub(super) fn new(
-        (model, constants, interpreter): (&'a Model, &'a Constants, &'a Interpreter<'a>),
+        interpreter: &'a Interpreter<'m, B>,
         scope: &'a Scope<'a>,
-        fixed: &'a mut HashSet<String>,
+        unsteady: HashSet<String>,
         trace: TraceRef,
-    ) -> Builder<'a> {
+    ) -> Builder<'a, 'm, B> {
         Builder {
-            model,
-            constants,
+            model: interpreter.model,
+            constants: interpreter.constants,
             interpreter,
             scope,
-            fixed,
+            fixed: Vec::new(),
+            unsteady,
             trace,
             pending: HashMap::new(),
             states: HashMap::new(),
@@ -91,7 +99,6 @@ impl<'a> Builder<'a> {
             held: HashMap::new(),
             inputs: HeldInputs::new(),
             items: Vec::new(),
-            nodes: Vec::new(),
         }
     }
 
@@ -103,7 +110,7 @@ impl<'a> Builder<'a> {
         let mut left: Vec<Arc<Node>> = nodes.iter().rev().cloned().collect();
         while let Some(node) = left.pop() {
             match self.node(&node)? {
-                Done::Yes => self.nodes.push(node),
+                Done::Yes => {}
                 Done::NeedsProgram => {
                     left.push(node);
                     break;
@@ -139,6 +146,8 @@ impl<'a> Builder<'a> {
         Ok(Built {
             items: self.items,
             guards,
+            fixed: self.fixed,
+            unsteady: self.unsteady,
             constants: self.computed,
             states: self
                 .states
@@ -152,6 +161,10 @@ impl<'a> Builder<'a> {
     }
 
     fn node(&mut self, node: &Arc<Node>) -> Result<Done> {
+        if matches!(node.proto.op_type.as_str(), "Loop" | "Scan") && node.proto.domain.is_empty() && self.repeats(node)
+        {
+            return Ok(Done::Yes);
+        }
         let is_pending = |name: &str| self.pending.contains_key(name);
         if node.captured.iter().any(|name| is_pending(name)) {
             return Ok(Done::NeedsProgram);
@@ -166,12 +179,17 @@ impl<'a> Builder<'a> {
             return Ok(Done::NeedsProgram);
         }
         self.interpreter.node(node, self.scope)?;
-        let is_fixed = node.reads().all(|name| self.is_fixed(name)) && node.captured.is_empty();
+        let is_fixed = node.reads().all(|name| self.scope.is_fixed(name)) && node.captured.is_empty();
         let outputs = node.proto.output.iter().filter(|name| !name.is_empty());
         if is_fixed {
-            self.fixed.extend(outputs.cloned());
+            for name in outputs {
+                self.fix(name, self.scope.get(name)?);
+            }
             self.note_restored(node)?;
         } else {
+            if self.is_turn() && !self.keeps_extents(node) {
+                self.unsteady.extend(outputs.cloned());
+            }
             self.items.push(Item::Node(node.clone()));
         }
         Ok(Done::Yes)
@@ -180,7 +198,7 @@ impl<'a> Builder<'a> {
     /// A node with branches becomes the nodes of the branch that its condition chooses.
     fn branch(&mut self, node: &Arc<Node>) -> Result<Done> {
         let Some(condition) = node.input(0) else {
-            return Err(self.model.error(&format!("the node {} has no condition", node.shown())));
+            return Err(self.error(&format!("the node {} has no condition", node.shown())));
         };
         if self.pending.contains_key(condition) {
             return Ok(Done::NeedsProgram);
@@ -195,22 +213,35 @@ impl<'a> Builder<'a> {
                 "the condition `{condition}` of the node {} is no truth value",
                 node.shown()
             );
-            return Err(self.model.error(&sentence));
+            return Err(self.error(&sentence));
         };
-        if !self.is_fixed(condition) {
+        if !self.scope.is_fixed(condition) {
             self.items.push(Item::Decision(condition.to_string(), value));
         }
-        let (nodes, initializers) = inlined(node, truth)?;
-        for (name, tensor) in initializers {
-            self.scope.set(&name, tensor.into());
-            self.fixed.insert(name);
+        let branch = inlined(node, truth)?;
+        for (name, tensor) in branch.initializers {
+            self.fix(&name, tensor.into());
         }
-        Ok(Done::Becomes(nodes))
+        Ok(Done::Becomes(branch.nodes))
     }
 
-    /// Whether a name stands for the same value in every run that comes here.
-    fn is_fixed(&self, name: &str) -> bool {
-        self.fixed.contains(name) || (!self.scope.has(name) && self.constants.has(name))
+    /// Gives a name the same value in every run that comes here.
+    fn fix(&mut self, name: &str, value: HostValue) {
+        self.scope.fix(name, value);
+        self.fixed.push(name.to_string());
+    }
+
+    /// Whether the section is of a body's turns.
+    fn is_turn(&self) -> bool {
+        !self.scope.is_outermost()
+    }
+
+    /// An error, with the name of the file where no node around says it.
+    fn error(&self, sentence: &str) -> Error {
+        match self.is_turn() {
+            true => Error::user(sentence),
+            false => self.model.error(sentence),
+        }
     }
 
     /// Whether a node is of floats that programs have, so that it is worth tracing.
@@ -232,7 +263,7 @@ impl<'a> Builder<'a> {
                 all_fixed = false;
                 continue;
             }
-            all_fixed &= self.is_fixed(name);
+            all_fixed &= self.scope.is_fixed(name);
             let element = if self.scope.has(name) {
                 match self.scope.get(name)?.tensor() {
                     Some(tensor) => tensor.element(),
@@ -267,10 +298,9 @@ impl<'a> Builder<'a> {
         }
         let operator = operator(node)?;
         let _inside = self.trace.enter_scope(&node.shown());
-        let fixed = |name: &str| match self.scope.has(name) {
-            true if self.fixed.contains(name) => self.scope.get(name).ok(),
-            true => None,
-            false => self.constants.get(name).ok().flatten(),
+        let fixed = |name: &str| match self.scope.is_fixed(name) {
+            true => self.scope.get(name).ok(),
+            false => None,
         };
         let mut call = Call {
             node,
@@ -313,6 +343,7 @@ impl<'a> Builder<'a> {
             return Err(Error::user("integers of several types are not traced"));
         }
         let is_signed = signs.contains(&true);
+        let moves_integers = elements.first() == Some(&Element::Int(4)) && moves_elements(node);
         let mut given = Vec::new();
         for (name, value) in node.proto.output.iter().zip(outputs) {
             if name.is_empty() {
@@ -327,6 +358,7 @@ impl<'a> Builder<'a> {
                         (DType::F64, _) => (tensor, Element::F64),
                         (DType::Bool, _) => (tensor, Element::Bool),
                         (DType::U8, _) if moves_codes => (tensor, Codes { tensor, is_signed }.element()),
+                        (DType::I32, _) if moves_integers => (tensor, Element::Int(4)),
                         _ => return Err(Error::user("integers are not traced")),
                     };
                     given.push((name, Some(traced), None));
@@ -346,8 +378,7 @@ impl<'a> Builder<'a> {
                 self.pending.insert(name.clone(), traced);
             }
             if let Some(known) = known {
-                self.scope.set(name, known.into());
-                self.fixed.insert(name.clone());
+                self.fix(name, known.into());
             }
         }
         Ok(())

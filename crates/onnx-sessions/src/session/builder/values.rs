@@ -1,22 +1,27 @@
 //! The values that nodes of a section read: results of its program, states, constants, and floats with the integers
 //! that they are restored from.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use lessen_graph::{Array, Type};
+use lessen_device::Backend;
+use lessen_graph::{Array, Trace, Type};
 
 use super::{Builder, MOST_KNOWN};
 use crate::session::program::StateSource;
 use lessen_onnx::Element;
 use lessen_onnx::Node;
 use lessen_onnx::host::HostTensor;
-use lessen_onnx::import::{Codes, Held, Restored, Value};
+use lessen_onnx::import::{Call, Codes, Held, HeldInputs, Restored, Value, moves_elements, operator};
 
 /// The most elements of a float constant that is part of a program; more are a state.
 const MOST_INLINE: usize = 1;
 
-impl Builder<'_> {
+/// The most elements that are shown to a tracer that is asked for extents alone.
+const MOST_SHOWN: usize = 1 << 12;
+
+impl<B: Backend + ?Sized> Builder<'_, '_, B> {
     /// Notes what floats that never change were restored from.
     pub(super) fn note_restored(&mut self, node: &Node) -> Result<()> {
         if node.proto.op_type != "DequantizeLinear" || node.attribute("block_size").is_some_and(|size| size.i != 0) {
@@ -100,9 +105,15 @@ impl Builder<'_> {
         if !element.is_traced() {
             return Err(Error::user(format!("{element} is no type of a program")));
         }
-        if !self.is_fixed(name) {
+        if !self.scope.is_fixed(name) {
+            if self.unsteady.contains(name) {
+                return Err(Error::user(
+                    "an array of other extents in each turn is no value of a program",
+                ));
+            }
+            let is_turn = self.is_turn();
             let held = self.held.entry(name.to_string());
-            let held = held.or_insert_with(|| Arc::new(Held::new(name, tensor)));
+            let held = held.or_insert_with(|| Arc::new(Held::new(name, tensor, is_turn)));
             return Ok((Value::Held(held.clone()), element));
         }
         let most = if element.is_float() { MOST_INLINE } else { MOST_KNOWN };
@@ -111,6 +122,48 @@ impl Builder<'_> {
             return Ok((Value::known(Array::new(ty, tensor.data().to_f64())), element));
         }
         Ok((self.state(name, (element, &ty), StateSource::Computed(tensor)), element))
+    }
+
+    /// Whether the extents of a node's results follow from those of its inputs, none of which are unsteady, and from
+    /// what is fixed: then the node can be traced without the elements of others.
+    pub(super) fn keeps_extents(&self, node: &Node) -> bool {
+        let Ok(operator) = operator(node) else { return false };
+        let is_known = |name: &str| self.scope.is_fixed(name);
+        let mut inputs = Vec::with_capacity(node.proto.input.len());
+        for position in 0..node.proto.input.len() {
+            let Some(name) = node.input(position) else {
+                inputs.push(None);
+                continue;
+            };
+            let found = self.scope.get(name).ok().filter(|_| !self.unsteady.contains(name));
+            let Some(tensor) = found.and_then(|value| value.tensor().cloned()) else {
+                return false;
+            };
+            let element = tensor.element().filter(|element| element.is_traced());
+            inputs.push(Some(match element {
+                Some(element) if is_known(name) && tensor.len() <= MOST_SHOWN => {
+                    let ty = Type::new(element.dtype(), tensor.shape());
+                    Value::known(Array::new(ty, tensor.data().to_f64()))
+                }
+                _ => Value::Held(Arc::new(Held::new(name, tensor, true))),
+            }));
+        }
+        let trace = Trace::new();
+        let mut call = Call {
+            node,
+            opset: self.model.version(node),
+            trace: *trace,
+            inputs,
+            constants: Some(&mut HashMap::new()),
+            held: Some(&mut HeldInputs::new()),
+            codes: None,
+            moves_elements: moves_elements(node),
+            elements: &[],
+            fixed: None,
+            source: &self.model.source,
+        };
+        let traced = trace.attempt_described(|| operator(&mut call));
+        matches!(traced, Ok(Ok(_))) && node.captured.is_empty()
     }
 
     /// A state of the program.
