@@ -26,8 +26,8 @@ pub struct Ending {
 /// update of this rank's pieces, so that a gradient is there from its computation to its sum alone (Jiang et al. 2021
 /// merge gradient and update; here the sum over ranks is between them). Where the update waits, the sums do.
 ///
-/// Declares the share of the micro-batch in the loss, [`SHARE`], and for a rule that skips updates the sum of the
-/// losses before it, [`LOSS_BEFORE`], both `f32[]`.
+/// Declares the share of the micro-batch in the loss, [`SHARE`](crate::names::SHARE), and for a rule that skips updates
+/// the sum of the losses before it, [`LOSS_BEFORE`], both `f32[]`.
 ///
 /// # Panics
 /// If no parameter is trained.
