@@ -78,9 +78,8 @@ pub struct TrainerOptions {
     /// stage 3). It changes no bit of any result. All processes read parameters together then, also between steps.
     pub shards_parameters: bool,
     /// How many quarters of the bytes of parameters in pieces are kept from forward on once they are gathered, which
-    /// backward does not gather again then: 0, 1, 2 or 4. None has the planner choose: with a budget the fastest plans
-    /// that fit, without one those of fewest bytes that are hardly slower than the fastest. It changes no bit of any
-    /// result, and is the same on all processes.
+    /// backward does not gather again then: 0, 1, 2 or 4. None has the planner choose the fastest plans within the
+    /// budget, and keep none without a budget. It changes no bit of any result, and is the same on all processes.
     pub kept_quarters: Option<usize>,
     /// Norm conversion; it changes results by rounding alone.
     pub norm: NormKind,

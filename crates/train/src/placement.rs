@@ -89,10 +89,17 @@ impl StepGraphs {
         // Updates that cannot be delayed are no candidates.
         let graphs = candidates.into_iter().filter_map(|late| self.with_late(late).ok());
         let late = graphs.filter_map(|graphs| graphs.try_out(backend, options, &functions));
-        let tried = within.into_iter().chain(late).collect();
-        Ok(better_first(tried, options.budget, |tried| {
-            (tried.seconds, tried.bytes)
-        }))
+        let mut tried: Vec<Tried> = within.into_iter().chain(late).collect();
+        let fastest = tried.iter().map(|tried| tried.seconds).fold(f64::INFINITY, f64::min);
+        tried.sort_by(|a, b| match options.budget {
+            Some(_) => (a.seconds.total_cmp(&b.seconds)).then(a.bytes.cmp(&b.bytes)),
+            None => {
+                let is_slow = |tried: &Tried| tried.seconds > WORTH * fastest;
+                let by_bytes = a.bytes.cmp(&b.bytes).then(a.seconds.total_cmp(&b.seconds));
+                is_slow(a).cmp(&is_slow(b)).then(by_bytes)
+            }
+        });
+        Ok(tried)
     }
 
     /// Plans the step alone; none if it does not fit. Constants of other graphs than the functions are small and not
@@ -116,24 +123,6 @@ impl StepGraphs {
             graphs: self,
         })
     }
-}
-
-/// Candidates by what `of` says of seconds and bytes, the best first: with a budget the fastest, without one that of
-/// fewest bytes among those that are hardly slower than the fastest.
-pub(crate) fn better_first<T>(mut tried: Vec<T>, budget: Option<usize>, of: impl Fn(&T) -> (f64, usize)) -> Vec<T> {
-    let fastest = tried.iter().map(|tried| of(tried).0).fold(f64::INFINITY, f64::min);
-    tried.sort_by(|a, b| {
-        let ((a_seconds, a_bytes), (b_seconds, b_bytes)) = (of(a), of(b));
-        match budget {
-            Some(_) => a_seconds.total_cmp(&b_seconds).then(a_bytes.cmp(&b_bytes)),
-            None => {
-                let is_slow = |seconds: f64| seconds > WORTH * fastest;
-                let by_bytes = a_bytes.cmp(&b_bytes).then(a_seconds.total_cmp(&b_seconds));
-                is_slow(a_seconds).cmp(&is_slow(b_seconds)).then(by_bytes)
-            }
-        }
-    });
-    tried
 }
 
 /// Whether plans choose the delayed updates. Accumulated gradients do not wait for the next step.

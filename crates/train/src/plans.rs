@@ -7,7 +7,7 @@ use crate::exchanges::Exchanges;
 use crate::function_graph::function_graph;
 use crate::graphs::{StepGraphs, another_step};
 use crate::options::{NonFinite, TrainerOptions};
-use crate::placement::{Placed, better_first};
+use crate::placement::Placed;
 use crate::session::pieces::Pieces;
 use crate::step_graph::step_graph;
 use crate::update_graphs::{Delayed, Late};
@@ -207,6 +207,7 @@ impl StepPlans {
         let all = match (&graphs.sharding, options.kept_quarters) {
             (None, _) => return StepPlans::keeping(device, options, (graphs, 0)),
             (Some(_), Some(quarters)) => vec![quarters],
+            (Some(_), None) if options.budget.is_none() => vec![0],
             (Some(_), None) => QUARTERS.to_vec(),
         };
         // More that is kept takes more memory, so what comes after plans that do not fit does not fit, either.
@@ -224,11 +225,10 @@ impl StepPlans {
             Some(_) => options.most_batches(),
             None => 1,
         };
-        let best = better_first(tried, options.budget, |plans| {
-            (plans.estimated_seconds(batches), plans.peak_bytes())
-        });
+        let seconds = |plans: &StepPlans| plans.estimated_seconds(batches);
+        let best = tried.into_iter().min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
         let none = || Error::internal("plans without a candidate");
-        best.into_iter().next().ok_or_else(|| refused.unwrap_or_else(none))
+        best.ok_or_else(|| refused.unwrap_or_else(none))
     }
 
     /// [`StepPlans::new`] where so many quarters of the bytes of parameters in pieces are kept from forward on.

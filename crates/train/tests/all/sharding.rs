@@ -217,6 +217,7 @@ fn the_planner_keeps_the_wholes_that_a_budget_allows() {
     assert!(least.kept_quarters() < 4 && least.peak_bytes() <= floor);
     assert!(within(Some(4), Some(floor)).is_err());
     let (all, none) = (within(Some(4), None).unwrap(), within(Some(0), None).unwrap());
+    assert_eq!(within(None, None).unwrap().kept_quarters(), 0);
     let most = all.peak_bytes().max(none.peak_bytes());
     let chosen = within(None, Some(most)).unwrap();
     assert_eq!(chosen.kept_quarters(), 4);
