@@ -154,7 +154,7 @@ impl StepGraphs {
         })
     }
 
-    /// These graphs, with so many quarters of the bytes of parameters in pieces kept from forward on.
+    /// The graphs that keep `quarters` quarters of the bytes of parameters in pieces from forward on.
     pub(crate) fn keeping(&self, quarters: usize) -> StepGraphs {
         StepGraphs {
             sharding: self.sharding.as_ref().map(|sharding| sharding.keeping(quarters)),

@@ -62,6 +62,7 @@ mod function_graph;
 mod generate;
 mod graphs;
 mod inputs;
+mod kept;
 pub mod memory;
 mod norms;
 mod opening;

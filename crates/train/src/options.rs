@@ -77,9 +77,9 @@ pub struct TrainerOptions {
     /// Whether each process has a piece of each large parameter alone, and gathers the whole while it is read (ZeRO,
     /// stage 3). It changes no bit of any result. All processes read parameters together then, also between steps.
     pub shards_parameters: bool,
-    /// How many quarters of the bytes of parameters in pieces are kept from forward on once they are gathered, which
-    /// backward does not gather again then: 0, 1, 2 or 4. None has the planner choose the fastest plans within the
-    /// budget, and keep none without a budget. It changes no bit of any result, and is the same on all processes.
+    /// Quarters of the bytes of parameters in pieces, at most 4, that are kept from forward on, so that backward does
+    /// not gather them again. None has the planner choose the fastest plans within the budget, and keep no parameter
+    /// without a budget. It changes no bit of any result, and is the same on all processes.
     pub kept_quarters: Option<usize>,
     /// Norm conversion; it changes results by rounding alone.
     pub norm: NormKind,

@@ -13,7 +13,6 @@ use crate::step_graph::step_graph;
 use crate::update_graphs::{Delayed, Late};
 use crate::view::ParameterView;
 use lessen_base::{Error, Result, show_size};
-use lessen_comm::Group;
 use lessen_compile::{Options, Placement, Plan, Precision};
 use lessen_device::{Backend, Measuring, PlanDevice};
 use lessen_graph::{Graph, Tensor, Type};
@@ -127,9 +126,6 @@ impl StepGraphs {
     }
 }
 
-/// The quarters of the bytes of parameters in pieces that plans may keep from forward on.
-const QUARTERS: [usize; 4] = [0, 1, 2, 4];
-
 /// Error of a budget below the floor.
 fn below_floor(budget: usize, floor: usize) -> Error {
     Error::user(format!(
@@ -177,7 +173,7 @@ pub struct StepPlans {
     pub(crate) pieces: Pieces,
     /// Whether `step` has all groups of this process, which run side by side.
     pub(crate) side_by_side: bool,
-    kept_quarters: usize,
+    pub(crate) kept_quarters: usize,
     pub(crate) mark: u64,
     /// Whether steps that are not finite are skipped.
     skips: bool,
@@ -194,45 +190,11 @@ pub struct StepPlans {
 }
 
 impl StepPlans {
-    /// Compiles the graphs of training for a device. Under [`Placement::Planned`] it chooses the placement of each
-    /// parameter; see [`StepPlans::placements`].
+    /// Compiles graphs that keep `kept_quarters` quarters of the bytes of parameters in pieces; see [`StepPlans::new`].
     ///
     /// # Errors
     /// A budget below the floor.
-    pub fn new(
-        device: &(impl PlanDevice + ?Sized),
-        options: &TrainerOptions,
-        graphs: &StepGraphs,
-    ) -> Result<StepPlans> {
-        let all = match (&graphs.sharding, options.kept_quarters) {
-            (None, _) => return StepPlans::keeping(device, options, (graphs, 0)),
-            (Some(_), Some(quarters)) => vec![quarters],
-            (Some(_), None) if options.budget.is_none() => vec![0],
-            (Some(_), None) => QUARTERS.to_vec(),
-        };
-        // More that is kept takes more memory, so what comes after plans that do not fit does not fit, either.
-        let (mut tried, mut refused) = (Vec::with_capacity(all.len()), None);
-        for quarters in all {
-            match StepPlans::keeping(device, options, (&graphs.keeping(quarters), quarters)) {
-                Ok(plans) => tried.push(plans),
-                Err(error) => {
-                    refused = Some(error);
-                    break;
-                }
-            }
-        }
-        let batches = match graphs.last {
-            Some(_) => options.most_batches(),
-            None => 1,
-        };
-        let seconds = |plans: &StepPlans| plans.estimated_seconds(batches);
-        let best = tried.into_iter().min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
-        let none = || Error::internal("plans without a candidate");
-        best.ok_or_else(|| refused.unwrap_or_else(none))
-    }
-
-    /// [`StepPlans::new`] where so many quarters of the bytes of parameters in pieces are kept from forward on.
-    fn keeping(
+    pub(crate) fn keeping(
         device: &(impl PlanDevice + ?Sized),
         options: &TrainerOptions,
         (graphs, kept_quarters): (&StepGraphs, usize),
@@ -291,22 +253,6 @@ impl StepPlans {
             choosing,
             room: 0,
         })
-    }
-
-    /// What all processes of a training keep of parameters in pieces, the least of what the plans of each keep; see
-    /// [`TrainerOptions::kept_quarters`]. All of them ask together.
-    ///
-    /// # Errors
-    /// A process that does not answer.
-    pub fn kept_by_all(&self, group: &Group) -> Result<usize> {
-        let own = u8::try_from(self.kept_quarters).unwrap_or(u8::MAX);
-        let all = group.agree("the parameters that are kept", Ok(vec![own]))?;
-        Ok(all.into_iter().flatten().min().unwrap_or(own).into())
-    }
-
-    /// See [`TrainerOptions::kept_quarters`].
-    pub fn kept_quarters(&self) -> usize {
-        self.kept_quarters
     }
 
     /// The exchanges of a step of this process.

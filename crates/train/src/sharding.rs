@@ -54,8 +54,8 @@ impl Sharding {
         })
     }
 
-    /// The same with so many quarters of the bytes of all wholes kept from forward on: of the last parameters, which
-    /// backward reads first.
+    /// The sharding that keeps `quarters` quarters of the bytes of all wholes from forward on: those of the last
+    /// parameters, which backward reads first.
     pub fn keeping(&self, quarters: usize) -> Sharding {
         let bytes = |name: &&String| self.params.get(*name).map_or(0, |(whole, _)| whole.bytes());
         let all: usize = self.order.iter().map(|name| bytes(&name)).sum();

@@ -1,5 +1,6 @@
 //! Tests of ONNX files: models that the tests write, models of exporters, and damaged models.
 
+mod bodies;
 mod builder;
 mod case;
 mod contributed;

@@ -20,7 +20,7 @@ impl Results {
         self.arrays.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The results whose names end so, by their names without this end.
+    /// The results whose names end in `end`, by their names without it.
     pub(crate) fn that_end_in(&self, end: &str) -> Results {
         let own = self.arrays.iter();
         let own = own.filter_map(|(name, array)| Some((name.strip_suffix(end)?.to_string(), array.clone())));
