@@ -181,7 +181,7 @@ impl Model {
             return Ok(());
         }
         Err(Error::user(format!(
-            "the {} has no batch normalization by the {}; leave the setting out",
+            "the {} has no batch normalization, which `{}` is a setting of; leave it out",
             self.class().title(),
             spread.name()
         )))

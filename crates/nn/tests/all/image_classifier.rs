@@ -60,7 +60,7 @@ fn batch_normalization_by_range_is_said_by_the_config_and_refused_without_batch_
     let mut other = model("lenet");
     assert_eq!(
         other.set_spread(Spread::Range).unwrap_err().to_string(),
-        "the network lenet has no batch normalization by the range; leave the setting out"
+        "the network lenet has no batch normalization, which `range` is a setting of; leave it out"
     );
     let mut json = model("lenet").config_json();
     json.insert("batch_norm".to_string(), json!("range"));
