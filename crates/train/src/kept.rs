@@ -12,9 +12,10 @@ use lessen_device::PlanDevice;
 const QUARTERS: [usize; 4] = [0, 1, 2, 4];
 
 impl StepPlans {
-    /// Compiles the graphs of training for a device. Under [`Placement::Planned`](lessen_compile::Placement::Planned) it
-    /// chooses the placement of each parameter; see [`StepPlans::placements`]. Where each process has a piece of
-    /// parameters, it chooses those that are kept; see [`TrainerOptions::kept_quarters`].
+    /// Compiles the graphs of training for a device. Under
+    /// [`Placement::Planned`](lessen_compile::Placement::Planned) it chooses the placement of each parameter; see
+    /// [`StepPlans::placements`]. Where each process has a piece of parameters, it chooses those that are kept; see
+    /// [`TrainerOptions::kept_quarters`].
     ///
     /// # Errors
     /// A budget below the floor.
