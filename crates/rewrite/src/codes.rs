@@ -1,5 +1,6 @@
-//! Codes of 8 bits that are written by what computes their numbers: a convolution or a product of codes whose numbers
-//! become codes alone writes these, and what only limits numbers within the range of their codes is left out.
+//! Codes of 8 bits that are written by what computes their numbers: a convolution or a product of codes, or a sum of two
+//! arrays of them, whose numbers become codes alone writes these, and what only limits numbers within the range of their
+//! codes is left out.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::dead_code::without_dead_code;
 /// How far from the middle between two codes a limit is that both `f32` and `f64` round to the same code.
 const MARGIN: f64 = 1e-3;
 
-/// The graph whose convolutions and products of codes write codes where these are all that is read of them.
+/// The graph whose convolutions, products and sums of codes write codes where these are all that is read of them.
 pub fn write_codes(graph: &Graph) -> Graph {
     if !graph.nodes.iter().any(|node| node.op.is::<ops::QuantizeLinear>()) {
         return graph.clone();
@@ -50,22 +51,30 @@ fn before_limits(graph: &Graph, value: ValueId, codes: &ops::QuantizeLinear) -> 
     has_all.then(|| node.inputs[0])
 }
 
-/// An operation of codes that writes the codes of its numbers instead.
-fn with_codes(node: &Node, codes: ops::QuantizeLinear) -> Option<Arc<dyn Op>> {
+/// An operation of codes that writes the codes of its numbers instead, and its inputs.
+fn with_codes(graph: &Graph, node: &Node, codes: ops::QuantizeLinear) -> Option<(Arc<dyn Op>, Vec<ValueId>)> {
     let result = Some(codes);
     if let Some(op) = node.op.downcast_ref::<ops::QuantizedConv2d>() {
-        return op
-            .result
-            .is_none()
-            .then(|| Arc::new(ops::QuantizedConv2d { result, ..*op }) as Arc<dyn Op>);
+        let new = || -> Arc<dyn Op> { Arc::new(ops::QuantizedConv2d { result, ..*op }) };
+        return op.result.is_none().then(|| (new(), node.inputs.clone()));
     }
-    let op = node.op.downcast_ref::<ops::QuantizedMatMul>()?;
-    op.result
-        .is_none()
-        .then(|| Arc::new(ops::QuantizedMatMul { result, ..*op }) as Arc<dyn Op>)
+    if let Some(op) = node.op.downcast_ref::<ops::QuantizedMatMul>() {
+        let new = || -> Arc<dyn Op> { Arc::new(ops::QuantizedMatMul { result, ..*op }) };
+        return op.result.is_none().then(|| (new(), node.inputs.clone()));
+    }
+    let sum = node.op.downcast_ref::<ops::Binary>()?;
+    let (left, a) = restored(graph, node.inputs[0])?;
+    let (right, b) = restored(graph, node.inputs[1])?;
+    (sum.kind == ops::BinaryKind::Add).then(|| (Arc::new(ops::AddCodes::new(left, right, codes)) as _, vec![a, b]))
 }
 
-/// Convolutions and products whose numbers are read as codes alone write the codes.
+/// How a value is restored from codes, and the codes.
+fn restored(graph: &Graph, value: ValueId) -> Option<(ops::DequantizeLinear, ValueId)> {
+    let node = &graph.nodes[graph.producer(value)?.index()];
+    Some((*node.op.downcast_ref::<ops::DequantizeLinear>()?, node.inputs[0]))
+}
+
+/// Convolutions, products and sums whose numbers are read as codes alone write the codes.
 fn fused(graph: &Graph) -> Graph {
     let mut uses = vec![0usize; graph.values.len()];
     let read = graph.nodes.iter().flat_map(|node| node.inputs.iter().copied());
@@ -79,14 +88,14 @@ fn fused(graph: &Graph) -> Graph {
         let fused = node.op.downcast_ref::<ops::QuantizeLinear>().and_then(|codes| {
             let numbers = node.inputs[0];
             let before = &graph.nodes[graph.producer(numbers)?.index()];
-            let op = with_codes(before, *codes).filter(|_| uses[numbers.index()] == 1)?;
-            Some((before, op))
+            let (op, inputs) = with_codes(graph, before, *codes).filter(|_| uses[numbers.index()] == 1)?;
+            Some((before, op, inputs))
         });
-        let Some((before, op)) = fused else {
+        let Some((before, op, inputs)) = fused else {
             rewriter.copy(node);
             continue;
         };
-        let inputs: Vec<ValueId> = before.inputs.iter().map(|&input| rewriter.get(input)).collect();
+        let inputs: Vec<ValueId> = inputs.iter().map(|&input| rewriter.get(input)).collect();
         let new = rewriter.push(op, &inputs, before.phase, &before.scope)[0];
         rewriter.set(node.outputs[0], new);
     }

@@ -30,6 +30,7 @@ type Make = Box<dyn Fn(&dyn Op, &Types<'_>) -> Option<Kernel> + Send + Sync>;
 static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
     HashMap::from([
         of_f32::<ops::Adadelta, _>(optimizer::adadelta_kernel),
+        entry::<ops::AddCodes, _>(quantize_linear::add_codes_kernel),
         entry::<ops::AddMatMul, _>(stack::add_matmul_kernel),
         of_f32::<ops::Adagrad, _>(optimizer::adagrad_kernel),
         of_f32::<ops::Adam, _>(optimizer::adam_kernel),

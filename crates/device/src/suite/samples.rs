@@ -66,6 +66,16 @@ fn of_scans() -> Vec<Sample> {
     all.into()
 }
 
+/// A sum of two arrays of codes with other scales and zeros.
+pub(super) const SUM_OF_CODES: ops::AddCodes = ops::AddCodes {
+    left_scale: 0.125,
+    left_zero: 77,
+    right_scale: 0.25,
+    right_zero: 120,
+    scale: 0.375,
+    zero: 100,
+};
+
 /// A product of codes, whose numbers become codes or stay numbers.
 fn product_of_codes(result: Option<ops::QuantizeLinear>) -> Sample {
     let op = ops::QuantizedMatMul {
@@ -256,6 +266,7 @@ fn of_structure() -> Vec<Sample> {
         sample(ops::QuantizeByRange, &[&[5, 70]]),
         sample(ops::QuantizeLinear { scale: 0.125, zero: 77 }, &[&[5, 70]]),
         sample(ops::DequantizeLinear { scale: 0.125, zero: 77 }, &[&[5, 70]]).with(0, DType::U8),
+        sample(SUM_OF_CODES, &[&[5, 70], &[5, 70]]).with(0, DType::U8).with(1, DType::U8),
         sample(ops::FakeQuantize::symmetric(4, 1), &[&[5, 70], &[70]]),
         sample(ops::FakeQuantize::unsigned(8, 0), &[&[5, 70], &[], &[]]),
         sample(ops::DequantizeRows, &[&[5, 70], &[5]])

@@ -6,6 +6,7 @@ use lessen_graph::ops::temperature::{Clip, Temperature};
 use lessen_graph::ops::{self, Divisor, ReduceKind, Weighting};
 
 use super::sample::{Sample, sample};
+use super::samples::SUM_OF_CODES;
 
 /// Rows, `k` and columns of products.
 const PRODUCTS: [(usize, usize, usize); 8] = [
@@ -136,6 +137,7 @@ fn of_rows([n, c]: [usize; 2]) -> Vec<Sample> {
         sample(ops::QuantizeByRange, &[&x]),
         sample(ops::QuantizeLinear { scale: 0.125, zero: 77 }, &[&x]),
         sample(ops::DequantizeLinear { scale: 0.125, zero: 77 }, &[&x]).with(0, DType::U8),
+        sample(SUM_OF_CODES, &[&x, &x]).with(0, DType::U8).with(1, DType::U8),
         sample(ops::DequantizeRows, &[&x, &rows])
             .with(0, DType::U8)
             .with(1, DType::F32),

@@ -386,6 +386,18 @@ fn structure(r: &mut Prng) -> Vec<Case> {
         &[&codes],
         No,
     ));
+    let sum = AddCodes {
+        left_scale: 0.0625,
+        left_zero: 100,
+        right_scale: 0.125,
+        right_zero: 60,
+        scale: 0.25,
+        zero: 120,
+    };
+    let others = Array::from_fn(Type::new(DType::U8, &[2, 3, 4]), |i| {
+        ((41 * i[0] + 97 * i[1] + 29 * i[2]) % 256) as f64
+    });
+    all.push(case(sum, &[&codes, &others], No));
     let weight = Array::from_fn(Type::new(DType::U8, &[5, 4]), |i| {
         ((71 * i[0] + 37 * i[1]) % 256) as f64
     });

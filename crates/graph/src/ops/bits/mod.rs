@@ -1,5 +1,6 @@
 //! Values in fewer bits: truth values as one, numbers as two to eight.
 
+pub mod add_codes;
 pub mod fake_quantize;
 pub mod nibbles;
 pub mod pack;
@@ -8,6 +9,7 @@ pub mod quantize_by_range;
 pub mod quantize_linear;
 
 operations! {
+    add_codes::{AddCodes},
     fake_quantize::{FakeQuantize},
     nibbles::{DequantizeGroups},
     pack::{PackBits, UnpackBits},
