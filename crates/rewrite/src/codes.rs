@@ -1,6 +1,6 @@
-//! Codes of 8 bits that are written by what computes their numbers: a convolution or a product of codes, or a sum of two
-//! arrays of them, whose numbers become codes alone writes these, and what only limits numbers within the range of their
-//! codes is left out.
+//! Codes of 8 bits that are written by what computes their numbers: a convolution or product of codes, or a sum of two
+//! arrays of them, writes codes where its numbers become codes alone, and what only limits numbers within the range of
+//! their codes is left out.
 
 use std::sync::Arc;
 
