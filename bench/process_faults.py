@@ -52,7 +52,7 @@ def processes_of(out):
         try:
             with open(f"/proc/{pid}/cmdline") as file:
                 words = file.read().split("\0")
-            if os.path.basename(words[0]) == "lessen" and f"--out={out}" in words:
+            if words[1:2] == ["train"] and f"--out={out}" in words:
                 with open(f"/proc/{pid}/environ") as file:
                     rank = re.search(r"PMI_RANK=(\d+)|OMPI_COMM_WORLD_RANK=(\d+)", file.read())
                 found.append((int(rank[1] or rank[2]) if rank else 0, int(pid)))

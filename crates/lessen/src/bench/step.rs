@@ -1,6 +1,7 @@
 //! The benchmark of training steps: compile time, step time, share and speed of matrix products, planned and measured
 //! memory of training steps. `bench/step.py` runs the same in PyTorch beside it.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use lessen_base::word::Word;
@@ -8,7 +9,7 @@ use lessen_base::{Result, SplitMix64};
 use lessen_compile::{CostSource, Policy, Precision};
 use lessen_cpu::{CpuBackend, Device, Executable, Store, peak_flops};
 use lessen_device::Host;
-use lessen_graph::{DType, Type};
+use lessen_graph::{DType, Phase, Type};
 use lessen_jobs::training::median;
 use lessen_nn::names::{KEY, LOSS, lr_input, steps_input};
 use lessen_nn::{NormKind, initialize};
@@ -29,6 +30,13 @@ pub struct Measured {
     pub schedule: Vec<Scheduled>,
     /// Times of the training steps, ascending.
     pub step_ms: Vec<f64>,
+    /// Times of what is forward, backward and update in a step, in milliseconds. What a fused step of the plan computes
+    /// counts for the first of them that is in it.
+    pub phase_ms: [f64; 3],
+    /// Numbers in the parameters.
+    pub parameters: usize,
+    /// Layers that have parameters.
+    pub layers: usize,
     /// The part of all threads' time that goes to matrix products.
     pub matmul_share: f64,
     /// Floating-point operations of matrix products in a step.
@@ -52,6 +60,8 @@ pub struct Measured {
 pub struct Scheduled {
     /// The names of the step's operations.
     pub operations: String,
+    /// The first phase that they are of.
+    pub phase: Phase,
     /// Time by the costs that the plan was made with, in milliseconds.
     pub estimated_ms: f64,
     /// Measured time, in milliseconds.
@@ -74,8 +84,9 @@ impl Scheduled {
         (plan.steps().iter().zip(seconds))
             .map(|(planned, (estimated, measured))| {
                 let nodes = planned.nodes.iter().map(|id| &plan.graph().nodes[id.index()]);
-                let names: Vec<&str> = nodes.map(|node| node.op.name()).collect();
+                let names: Vec<&str> = nodes.clone().map(|node| node.op.name()).collect();
                 Scheduled {
+                    phase: nodes.map(|node| node.phase).min_by_key(|phase| *phase as u8).unwrap_or_default(),
                     operations: names.join(" "),
                     estimated_ms: 1e3 * estimated,
                     measured_ms: 1e3 * measured / runs as f64,
@@ -154,15 +165,25 @@ impl Planning {
 /// # Errors
 /// A sentence when the plan or a step fails.
 pub fn measure(case: &Case, steps: usize, planning: Planning) -> Result<Measured> {
+    measure_options(case, steps, &planning.options(case), planning.compiler(case)?)
+}
+
+/// Runs a case as [`measure`] does, with these options and plans of this device.
+pub(super) fn measure_options(
+    case: &Case,
+    steps: usize,
+    options: &TrainerOptions,
+    compiler: CpuBackend,
+) -> Result<Measured> {
     // A device of its own, whose arena is no larger than this step's.
     let mut device = Device::from_env()?;
-    let options = planning.options(case);
-    let compiler = planning.compiler(case)?;
     let growth = ResidentGrowth::watch();
     let start = Instant::now();
-    let graphs = StepGraphs::new(&options, |cx| case.loss(cx))?;
-    let plans = StepPlans::new(&compiler, &options, &graphs)?;
+    let graphs = StepGraphs::new(options, |cx| case.loss(cx))?;
+    let plans = StepPlans::new(&compiler, options, &graphs)?;
     let (params, states) = (plans.params, plans.states);
+    // The first step of updates that are delayed has none to begin with.
+    let mut first = plans.delayed.map(|delayed| Executable::load(delayed.first));
     let mut step = Executable::load(plans.step);
     let compile_ms = start.elapsed().as_secs_f64() * 1e3;
     drop(compiler);
@@ -196,7 +217,10 @@ pub fn measure(case: &Case, steps: usize, planning: Planning) -> Result<Measured
             step.set_profiling(true);
         }
         let start = Instant::now();
-        step.run(&mut device, &mut store, &data)?;
+        match first.take() {
+            Some(mut first) => first.run(&mut device, &mut store, &data)?,
+            None => step.run(&mut device, &mut store, &data)?,
+        }
         let seconds = start.elapsed().as_secs_f64();
         if i >= warm_up + steps {
             profiled_seconds += seconds;
@@ -206,10 +230,18 @@ pub fn measure(case: &Case, steps: usize, planning: Planning) -> Result<Measured
     }
     times.sort_by(f64::total_cmp);
     let plan = step.plan();
+    let schedule = Scheduled::of(&step, profiled);
+    let layers: BTreeSet<&str> = params.iter().map(|param| layer(&param.name)).collect();
     Ok(Measured {
+        phase_ms: [Phase::Forward, Phase::Backward, Phase::Update].map(|phase| {
+            let own = schedule.iter().filter(|step| step.phase == phase);
+            own.map(|step| step.measured_ms).sum()
+        }),
+        parameters: params.iter().map(|param| param.shape.iter().product::<usize>()).sum(),
+        layers: layers.len(),
         compile_ms,
         estimated_ms: 1e3 * plan.estimated_seconds(),
-        schedule: Scheduled::of(&step, profiled),
+        schedule,
         step_ms: times,
         matmul_share: step.profile().products / (profiled_seconds * device.threads() as f64),
         matmul_flops: plan.flops().0,
@@ -220,6 +252,11 @@ pub fn measure(case: &Case, steps: usize, planning: Planning) -> Result<Measured
         state_bytes: plan.state_bytes(),
         loss: step.output_f32(LOSS).expect("the step returns its loss")[0],
     })
+}
+
+/// The layer that a parameter is of.
+fn layer(parameter: &str) -> &str {
+    parameter.rsplit_once('.').map_or(parameter, |(layer, _)| layer)
 }
 
 /// Data of one input.

@@ -163,6 +163,8 @@ pub fn cases() -> Vec<Case> {
         vit("q", "ViT-L/16, 224 x 224, batch 4", VitSize::Large, 4),
         gpt2("r", "GPT-2 small, 512 tokens, batch 2, no dropout", (768, 12, 12), 2),
         gpt2("s", "GPT-2 medium, 512 tokens, batch 1, no dropout", (1024, 24, 16), 1),
+        of_images("t", "VGG-19 with batch norm, 224 x 224, batch 4", "vgg19-bn", 4),
+        of_images("u", "DenseNet-121, 224 x 224, batch 8", "densenet-121", 8),
     ]);
     all
 }

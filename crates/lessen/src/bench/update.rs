@@ -1,22 +1,14 @@
 //! The benchmark of updates: steps of training with each optimizer, batch size and placement of the update (the
-//! dissertation's figures 3.14 to 3.17).
-
-use std::time::Instant;
+//! dissertation's figures 3.13 to 3.17).
 
 use lessen_base::word::Word;
 use lessen_base::{Error, Result};
 use lessen_compile::Placement;
-use lessen_cpu::CpuBackend;
-use lessen_device::Host;
-use lessen_graph::{InputKind, Type};
-use lessen_jobs::training::median;
 use lessen_nn::OptimizerConfig;
-use lessen_nn::names::is_reserved;
-use lessen_train::{StepGraphs, Trainer, TrainerOptions};
+use lessen_train::TrainerOptions;
 use serde_json::{Value, json};
 
-use super::step::{Planning, chosen, fill};
-use super::step_cases::Case;
+use super::step::{Measured, Planning, chosen, measure_options};
 
 /// An optimizer's name, and its settings.
 type Optimizer = (&'static str, fn() -> OptimizerConfig);
@@ -76,21 +68,28 @@ pub struct Row {
     pub batch: usize,
     /// When updates run.
     pub placement: Placement,
-    /// The median step in milliseconds.
-    pub step_ms: f64,
-    /// Bytes of states, constants and the largest arena.
-    pub peak: usize,
+    /// Times, memory, and numbers of parameters and layers.
+    pub measured: Measured,
 }
 
 impl Row {
     fn to_json(&self) -> Value {
+        let m = &self.measured;
+        let [forward, backward, update] = m.phase_ms;
         json!({
             "case": self.case,
             "optimizer": self.optimizer,
             "batch": self.batch,
             "placement": self.placement.word(),
-            "step_ms": self.step_ms,
-            "peak_bytes": self.peak,
+            "step_ms": m.median_ms(),
+            "step_ms_min": m.step_ms.first(),
+            "step_ms_max": m.step_ms.last(),
+            "forward_ms": forward,
+            "backward_ms": backward,
+            "update_ms": update,
+            "parameters": m.parameters,
+            "layers": m.layers,
+            "peak_bytes": m.planned_peak,
         })
     }
 }
@@ -101,6 +100,7 @@ impl Row {
 /// A sentence when a letter or an optimizer is unknown, or a step fails; the error of `report`.
 pub fn run(updates: &Updates, mut report: impl FnMut(&Row) -> Result<()>) -> Result<Value> {
     let mut rows = Vec::new();
+    let planning = Planning::default();
     let cases = chosen(&updates.cases)?;
     let optimizers: Vec<_> = updates
         .optimizers
@@ -116,16 +116,15 @@ pub fn run(updates: &Updates, mut report: impl FnMut(&Row) -> Result<()>) -> Res
                         optimizer: optimizer(),
                         placement,
                         clip_norm: updates.clip_norm,
-                        ..Planning::default().options(&case)
+                        ..planning.options(&case)
                     };
-                    let (step_ms, peak) = measured(&case, options, updates.steps)?;
+                    let measured = measure_options(&case, updates.steps, &options, planning.compiler(&case)?)?;
                     let row = Row {
                         case: case.letter,
                         optimizer: name.to_string(),
                         batch,
                         placement,
-                        step_ms,
-                        peak,
+                        measured,
                     };
                     report(&row)?;
                     rows.push(row.to_json());
@@ -145,30 +144,4 @@ fn found(name: &str) -> Result<Optimizer> {
             names.join(", ")
         ))
     })
-}
-
-/// The median time of a step in milliseconds, after two that warm up, and the planned peak.
-fn measured(case: &Case, options: TrainerOptions, steps: usize) -> Result<(f64, usize)> {
-    let graph = StepGraphs::new(&options, |cx| case.loss(cx))?.step;
-    let data = graph.inputs.iter().filter(|input| input.kind == InputKind::Data);
-    let inputs: Vec<(String, Type)> = data
-        .filter(|input| !is_reserved(&input.name))
-        .map(|input| (input.name.clone(), graph.ty(input.value).clone()))
-        .collect();
-    let batch: Vec<_> = inputs.iter().map(|(name, ty)| fill(case.sizes(), name, ty)).collect();
-    let arrays: Vec<(&str, Host<'_>)> = inputs
-        .iter()
-        .zip(&batch)
-        .map(|((name, _), data)| (name.as_str(), data.host()))
-        .collect();
-    let mut trainer = Trainer::new(Box::new(CpuBackend::from_env()?), options, |cx| case.loss(cx))?;
-    let mut times = Vec::with_capacity(steps);
-    for i in 0..2 + steps {
-        let start = Instant::now();
-        trainer.step(&arrays)?;
-        if i >= 2 {
-            times.push(1e3 * start.elapsed().as_secs_f64());
-        }
-    }
-    Ok((median(times), trainer.peak().planned))
 }

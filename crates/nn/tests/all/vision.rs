@@ -48,6 +48,8 @@ fn published_networks_have_as_many_parameters_as_published() {
         ("alexnet", IMAGENET, 1000, 61_100_840),
         ("vgg11", IMAGENET, 1000, 132_863_336),
         ("vgg11-bn", IMAGENET, 1000, 132_868_840),
+        ("vgg19-bn", IMAGENET, 1000, 143_678_248),
+        ("densenet-121", IMAGENET, 1000, 7_978_856),
         ("revnet-104", IMAGENET, 1000, 45_428_072),
         ("resnet18-cifar", CIFAR, 10, 11_173_962),
         ("resnet20", CIFAR, 10, 269_722),
@@ -174,6 +176,29 @@ fn parameters_have_the_names_and_shapes_of_published_checkpoints() {
             ],
         ),
         (
+            "vgg19-bn",
+            IMAGENET,
+            &[
+                ("features.49.weight", &[512, 512, 3, 3]),
+                ("features.50.running_mean", &[512]),
+                ("classifier.6.bias", &[7]),
+            ],
+        ),
+        (
+            "densenet-121",
+            IMAGENET,
+            &[
+                ("features.conv0.weight", &[64, 3, 7, 7]),
+                ("features.norm0.running_mean", &[64]),
+                ("features.denseblock1.denselayer1.conv1.weight", &[128, 64, 1, 1]),
+                ("features.denseblock3.denselayer24.conv2.weight", &[32, 128, 3, 3]),
+                ("features.denseblock4.denselayer16.norm1.bias", &[992]),
+                ("features.transition3.conv.weight", &[512, 1024, 1, 1]),
+                ("features.norm5.running_var", &[1024]),
+                ("classifier.weight", &[7, 1024]),
+            ],
+        ),
+        (
             "alexnet",
             IMAGENET,
             &[
@@ -287,6 +312,8 @@ fn parameters_start_as_those_of_torchvision_do() {
         ("vgg11", "features.3.weight", he(128 * 9)),
         ("vgg11", "features.3.bias", Init::Zeros),
         ("vgg11", "classifier.0.weight", small),
+        ("densenet-121", "features.transition1.conv.weight", he(256)),
+        ("densenet-121", "classifier.bias", Init::Zeros),
         ("convnet-3", "classifier.bias", uniform(128 * 28 * 28)),
         ("mlp", "fc_2.weight", uniform(128)),
         ("resnet18-instance", "layer2.0.conv1.weight", uniform(64 * 9)),

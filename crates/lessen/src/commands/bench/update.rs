@@ -47,14 +47,16 @@ impl Update {
         };
         let json = update::run(&updates, |row| {
             if !self.json {
+                let [forward, backward, update] = row.measured.phase_ms;
                 say(&format!(
-                    "{}  batch {:<4} {:<11} {:<15} {:>9.1} ms {:>10}\n",
+                    "{}  batch {:<4} {:<11} {:<15} {:>9.1} ms {:>10}  forward {forward:.1}, backward {backward:.1}, \
+                     update {update:.1} ms\n",
                     row.case,
                     row.batch,
                     row.optimizer,
                     row.placement.word(),
-                    row.step_ms,
-                    show_size(row.peak)
+                    row.measured.median_ms(),
+                    show_size(row.measured.planned_peak)
                 ))?;
             }
             Ok(())

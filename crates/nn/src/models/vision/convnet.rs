@@ -167,6 +167,15 @@ pub fn small_vgg11(norm: Norm, classes: usize) -> PlainNet {
 
 /// VGG-11 (Simonyan and Zisserman 2015) as in torchvision: without norms, or with batch normalization (`vgg11_bn`).
 pub fn vgg11(norm: Norm, classes: usize) -> PlainNet {
+    vgg(norm, vgg11_features(), classes)
+}
+
+/// VGG-19 (Simonyan and Zisserman 2015) as in torchvision: without norms, or with batch normalization (`vgg19_bn`).
+pub fn vgg19(norm: Norm, classes: usize) -> PlainNet {
+    vgg(norm, vgg_features([2, 2, 4, 4, 4]), classes)
+}
+
+fn vgg(norm: Norm, features: Vec<Part>, classes: usize) -> PlainNet {
     let dropped = |name, out| Dense {
         dropout: 0.5,
         ..dense(name, out)
@@ -176,7 +185,7 @@ pub fn vgg11(norm: Norm, classes: usize) -> PlainNet {
         size: Some(7),
         start: Start::Normal,
         ..plain(
-            vgg11_features(),
+            features,
             vec![
                 dense("classifier.0", 4096),
                 dropped("classifier.3", 4096),
@@ -187,10 +196,14 @@ pub fn vgg11(norm: Norm, classes: usize) -> PlainNet {
 }
 
 fn vgg11_features() -> Vec<Part> {
-    let stages: [&[usize]; 5] = [&[64], &[128], &[256, 256], &[512, 512], &[512, 512]];
+    vgg_features([1, 1, 2, 2, 2])
+}
+
+/// The features of a VGG with this many convolutions in each stage.
+fn vgg_features(stages: [usize; 5]) -> Vec<Part> {
     let mut features = Vec::new();
-    for widths in stages {
-        features.extend(widths.iter().map(|&width| Part::same(width, 3)));
+    for (count, width) in stages.into_iter().zip([64, 128, 256, 512, 512]) {
+        features.extend(vec![Part::same(width, 3); count]);
         features.push(HALF);
     }
     features

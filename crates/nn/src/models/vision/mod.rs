@@ -10,6 +10,7 @@
 
 mod classifier;
 mod convnet;
+mod densenet;
 mod mixed_mobilenet;
 mod mobilenet;
 mod network;
@@ -28,7 +29,10 @@ use crate::models::class::is_of;
 use crate::params::ParamSpec;
 
 pub use classifier::{ImageClassifier, ImageClassifierConfig};
-pub use convnet::{ConvNet, Pooling, alexnet, lenet, linear_array, mlp, small_alexnet, small_vgg11, vgg11, wide_mlp};
+pub use convnet::{
+    ConvNet, Pooling, alexnet, lenet, linear_array, mlp, small_alexnet, small_vgg11, vgg11, vgg19, wide_mlp,
+};
+pub use densenet::DenseNet;
 pub use mixed_mobilenet::{MixedArchitecture, MixedBlock, MixedMobileNet, QuantizedLayer};
 pub use mobilenet::MobileNetV2;
 pub use network::Network;
@@ -47,6 +51,8 @@ pub enum VisionModel {
     ResNet(ResNet),
     /// RevNet.
     RevNet(RevNet),
+    /// DenseNet.
+    DenseNet(DenseNet),
     /// MobileNetV2.
     MobileNetV2(MobileNetV2),
     /// Blocks of MobileNetV2, each with its own kernel, expansion and bits.
@@ -84,6 +90,7 @@ impl VisionModel {
             VisionModel::Plain(model) => model.activation,
             VisionModel::ResNet(model) => model.activation,
             VisionModel::RevNet(model) => model.activation,
+            VisionModel::DenseNet(model) => model.activation,
             VisionModel::MobileNetV2(model) => model.activation,
             VisionModel::MixedMobileNet(model) => model.activation,
         }
@@ -95,6 +102,7 @@ impl VisionModel {
             VisionModel::Plain(model) => model.activation = activation,
             VisionModel::ResNet(model) => model.activation = activation,
             VisionModel::RevNet(model) => model.activation = activation,
+            VisionModel::DenseNet(model) => model.activation = activation,
             VisionModel::MobileNetV2(model) => model.activation = activation,
             VisionModel::MixedMobileNet(model) => model.activation = activation,
         }
@@ -106,6 +114,10 @@ impl VisionModel {
             VisionModel::Plain(model) => &mut model.norm,
             VisionModel::ResNet(model) => &mut model.norm,
             VisionModel::RevNet(model) => &mut model.norm,
+            VisionModel::DenseNet(model) => {
+                model.norm.spread = spread;
+                return true;
+            }
             VisionModel::MobileNetV2(model) => {
                 model.norm.spread = spread;
                 return true;
@@ -131,7 +143,7 @@ impl VisionModel {
             }
             VisionModel::MobileNetV2(model) => model.dropout = p,
             VisionModel::MixedMobileNet(model) => model.dropout = p,
-            VisionModel::ResNet(_) | VisionModel::RevNet(_) => {}
+            VisionModel::ResNet(_) | VisionModel::RevNet(_) | VisionModel::DenseNet(_) => {}
         }
     }
 
@@ -150,7 +162,7 @@ impl VisionModel {
             VisionModel::Plain(model) => model.dense.last().map_or("", |layer| layer.name),
             VisionModel::ResNet(_) | VisionModel::RevNet(_) => "fc",
             VisionModel::MobileNetV2(_) => "classifier.1",
-            VisionModel::MixedMobileNet(_) => "classifier",
+            VisionModel::DenseNet(_) | VisionModel::MixedMobileNet(_) => "classifier",
         }
     }
 
@@ -177,6 +189,7 @@ impl VisionModel {
             VisionModel::Plain(model) => model.forward_with_features(cx, images),
             VisionModel::ResNet(model) => model.forward_with_features(cx, images),
             VisionModel::RevNet(model) => model.forward_with_features(cx, images),
+            VisionModel::DenseNet(model) => model.forward_with_features(cx, images),
             VisionModel::MobileNetV2(model) => model.forward_with_features(cx, images),
             VisionModel::MixedMobileNet(model) => model.forward_with_features(cx, images),
         }
@@ -215,7 +228,10 @@ macro_rules! into_vision_model {
     )*};
 }
 
-into_vision_model!(Plain: PlainNet, ResNet: ResNet, RevNet: RevNet, MobileNetV2: MobileNetV2, MixedMobileNet: MixedMobileNet);
+into_vision_model!(
+    Plain: PlainNet, ResNet: ResNet, RevNet: RevNet, DenseNet: DenseNet, MobileNetV2: MobileNetV2,
+    MixedMobileNet: MixedMobileNet
+);
 
 impl From<ConvNet> for VisionModel {
     fn from(model: ConvNet) -> VisionModel {

@@ -3,8 +3,8 @@
 use lessen_base::word::Word;
 use std::fmt;
 
-use super::{Block, ConvNet, MixedArchitecture, MixedMobileNet, MobileNetV2, Norm, ResNet, RevNet, Stem, VisionModel};
-use super::{alexnet, lenet, linear_array, mlp, small_alexnet, small_vgg11, vgg11, wide_mlp};
+use super::{Block, ConvNet, DenseNet, MixedArchitecture, MixedMobileNet, MobileNetV2, Norm, ResNet, RevNet, Stem, VisionModel};
+use super::{alexnet, lenet, linear_array, mlp, small_alexnet, small_vgg11, vgg11, vgg19, wide_mlp};
 
 /// A network with this number of classes.
 type Make = fn(usize) -> VisionModel;
@@ -19,7 +19,7 @@ const RESNEXT: Block = Block::Bottleneck {
 const MIXED: &str = "mixed-mobilenet";
 
 /// Networks by name.
-const PRESETS: [(&str, Make); 32] = [
+const PRESETS: [(&str, Make); 34] = [
     ("convnet-3", |classes| ConvNet::new(classes).into()),
     ("linear-array", |classes| linear_array(classes).into()),
     ("mlp", |classes| mlp(classes).into()),
@@ -29,6 +29,7 @@ const PRESETS: [(&str, Make); 32] = [
     ("alexnet-cifar", |classes| small_alexnet(classes).into()),
     ("vgg11", |classes| vgg11(Norm::None, classes).into()),
     ("vgg11-bn", |classes| vgg11(Norm::default(), classes).into()),
+    ("vgg19-bn", |classes| vgg19(Norm::default(), classes).into()),
     ("vgg11-cifar", |classes| small_vgg11(Norm::Instance, classes).into()),
     ("vgg11-cifar-bn", |classes| small_vgg11(Norm::default(), classes).into()),
     ("resnet18", |classes| {
@@ -68,6 +69,7 @@ const PRESETS: [(&str, Make); 32] = [
         RevNet::cifar(Block::BOTTLENECK, 9, [32, 64, 128], classes).into()
     }),
     ("revnet-104", |classes| RevNet::imagenet([2, 2, 11, 2], classes).into()),
+    ("densenet-121", |classes| DenseNet::new(classes).into()),
     (MIXED, |classes| {
         MixedMobileNet::new(MixedArchitecture::mobilenet_v2(8, 1.0, 0), classes).into()
     }),
