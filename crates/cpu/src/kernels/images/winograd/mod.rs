@@ -33,8 +33,8 @@ const SLICE: usize = 16 << 20;
 
 /// The multiplications that take as long as the transforms of a channel of a tile, for each of its elements, and the
 /// tiles whose products take as long as the transform of the weight.
-const TRANSFORM: f64 = 8.0;
-const WEIGHT: f64 = 8.0;
+const TRANSFORM: f64 = 10.0;
+const WEIGHT: f64 = 20.0;
 
 /// Elements between the matrices of two elements of tiles beyond their rows, so that they lie in other sets of a cache.
 const GAP: usize = 16;

@@ -114,7 +114,7 @@ unsafe fn square<const I: usize, const O: usize, const W: usize>(
         let read: [*const f32; I] = std::array::from_fn(|row| from(row, column));
         for lane in 0..W {
             // SAFETY: passed on.
-            let out = line(read.map(|x| unsafe { *x.add(lane) }));
+            let out = line(std::array::from_fn(|row| unsafe { *read[row].add(lane) }));
             for row in 0..O {
                 half[row][column][lane] = out[row];
             }
@@ -123,7 +123,7 @@ unsafe fn square<const I: usize, const O: usize, const W: usize>(
     for row in 0..O {
         let written: [*mut f32; O] = std::array::from_fn(|column| to(row, column));
         for lane in 0..W {
-            let out = line(half[row].map(|x| x[lane]));
+            let out = line(std::array::from_fn(|column| half[row][column][lane]));
             for column in 0..O {
                 // SAFETY: passed on.
                 unsafe { *written[column].add(lane) = out[column] };
