@@ -235,7 +235,7 @@ fn frozen_convolutions_are_near_exact_ones_and_have_the_bits_of_others_but_by_ti
         ([2, 6, 6, 24], [20, 12, 3, 3], grouped, false),
         ([1, 7, 5, 18], [18, 20, 3, 2], plain, true),
         ([2, 9, 10, 40], [40, 33, 3, 3], plain, true),
-        ([1, 8, 8, 600], [200, 600, 3, 3], padded, false),
+        ([1, 12, 12, 1000], [66, 1000, 3, 3], padded, false),
     ];
     for (images, weight, options, is_derivative) in cases {
         let what = format!("{images:?}, {weight:?}, {options:?}, derivative: {is_derivative}");

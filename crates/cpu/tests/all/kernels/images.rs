@@ -11,7 +11,7 @@ use super::support::*;
 use crate::plans::runner::{Options, run_once};
 
 /// The fewest channels on both sides of a convolution by minimal filtering.
-const LEAST_FILTERED: usize = 16;
+const LEAST_FILTERED: usize = 32;
 
 /// An operation with its inputs, and the results of plain loops in `f32`.
 pub(super) struct Case {

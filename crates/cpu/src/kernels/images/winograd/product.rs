@@ -1,6 +1,7 @@
 //! A convolution, or its derivative for the image, by minimal filtering. The weight is transformed in a first round;
 //! then each task transforms the pixels of a block of tiles, multiplies them panel by panel and transforms the products
-//! back, so that both stay in the second-level cache.
+//! back, so that both stay in the second-level cache. Products are sums of two halves of the inputs, which are added up
+//! apart: rounding in these sums makes most of the error.
 
 use std::ops::Range;
 
@@ -35,6 +36,29 @@ struct Filtering {
     block: usize,
 }
 
+/// The transformed weight of a slice, as right factors for the halves of the inputs; elements of tiles are
+/// [`Weight::bytes`] apart.
+#[derive(Clone, Copy)]
+struct Weight {
+    /// The slice.
+    number: usize,
+    halves: [Right; 2],
+}
+
+impl Weight {
+    fn bytes(&self) -> usize {
+        self.halves[0].bytes() + self.halves[1].bytes()
+    }
+
+    /// The byte of an input for an output that begins a vector, where the second half begins at the input `half`.
+    fn at(&self, input: usize, output: usize, half: usize) -> usize {
+        match input.checked_sub(half) {
+            Some(input) => self.halves[0].bytes() + self.halves[1].at(input, output),
+            None => self.halves[0].at(input, output),
+        }
+    }
+}
+
 impl Filtering {
     fn of(tiles: Tiles, products: Products) -> Filtering {
         let (inputs, outputs) = (products.inputs, products.outputs);
@@ -58,20 +82,30 @@ impl Filtering {
         number * self.slice..self.products.outputs.min((number + 1) * self.slice)
     }
 
-    /// The transformed weight of a slice for one element of a tile, as a right factor.
-    fn right(&self, number: usize) -> Option<Right> {
-        Right::new::<f32>(1, self.products.inputs, self.outputs(number).len())
+    /// The first input of the second half.
+    fn half(&self) -> usize {
+        self.products.inputs / 2
     }
 
-    /// Elements from one element of the transformed pixels, or of their products, to the next.
+    /// The transformed weight of a slice for one element of a tile.
+    fn weight(&self, number: usize) -> Option<Weight> {
+        let (half, columns) = (self.half(), self.outputs(number).len());
+        let halves = [
+            Right::new::<f32>(1, half, columns)?,
+            Right::new::<f32>(1, self.products.inputs - half, columns)?,
+        ];
+        Some(Weight { number, halves })
+    }
+
+    /// Elements from one element of the transformed pixels, or of a half of their products, to the next.
     fn apart(&self) -> [usize; 2] {
         [self.products.inputs, PANEL].map(|channels| self.block * channels + GAP)
     }
 
     /// Bytes of each worker: transformed pixels, products, and pointers to the rows of both.
     fn scratch(&self) -> usize {
-        let numbers: usize = self.apart().iter().map(|apart| POINTS * apart).sum();
-        numbers * size_of::<f32>() + 2 * self.block * size_of::<usize>()
+        let [pixels, products] = self.apart();
+        POINTS * (pixels + 2 * products) * size_of::<f32>() + 2 * self.block * size_of::<usize>()
     }
 
     /// Tasks that transform the weight of a slice.
@@ -83,9 +117,9 @@ impl Filtering {
     ///
     /// # Safety
     /// `weight` has the weight, `to` room for the slice's, and nobody else accesses these inputs there.
-    unsafe fn transform(&self, (number, right): (usize, Right), task: usize, weight: *const f32, to: *mut u8) {
+    unsafe fn transform(&self, of: Weight, task: usize, weight: *const f32, to: *mut u8) {
         let p = self.products;
-        let outputs = self.outputs(number);
+        let outputs = self.outputs(of.number);
         for input in task * INPUTS..p.inputs.min((task + 1) * INPUTS) {
             for first in (0..outputs.len()).step_by(OUTPUTS) {
                 let from = input * p.input_stride + (outputs.start + first) * p.output_stride;
@@ -97,8 +131,8 @@ impl Filtering {
                         p.output_stride,
                         count,
                         self.tiles.is_turned,
-                        to.add(right.at(input, first)).cast(),
-                        right.bytes() / size_of::<f32>(),
+                        to.add(of.at(input, first, self.half())).cast(),
+                        of.bytes() / size_of::<f32>(),
                     );
                 }
             }
@@ -119,16 +153,16 @@ impl Filtering {
     ///
     /// # Safety
     /// See [`Work`]; the scratch has [`Filtering::scratch`], and the weight is transformed.
-    unsafe fn multiply(&self, w: &Work<'_>, (number, right): (usize, Right), task: usize, weight: *const u8) {
+    unsafe fn multiply(&self, w: &Work<'_>, of: Weight, task: usize, weight: *const u8) {
         let p = self.products;
-        let (parts, outputs) = (self.parts(number), self.outputs(number));
+        let (parts, outputs) = (self.parts(of.number), self.outputs(of.number));
         let (block, part) = (task / parts, task % parts);
         let tiles = block * self.block..self.tiles.count().min((block + 1) * self.block);
         let panels = outputs.len().div_ceil(PANEL);
         let [of_pixels, of_products] = self.apart();
         let pixels = w.scratch.cast::<f32>();
-        let products = pixels.wrapping_add(POINTS * of_pixels);
-        let read = products.wrapping_add(POINTS * of_products).cast::<*const u8>();
+        let products = [0, 1].map(|half| pixels.wrapping_add(POINTS * (of_pixels + half * of_products)));
+        let read = products[1].wrapping_add(POINTS * of_products).cast::<*const u8>();
         let written = read.wrapping_add(self.block).cast::<*mut f32>();
         // SAFETY: passed on; the scratch has room for the transformed tiles, their products and pointers to both.
         unsafe {
@@ -139,10 +173,11 @@ impl Filtering {
             for panel in part * panels / parts..(part + 1) * panels / parts {
                 let first = panel * PANEL;
                 let columns = first..outputs.len().min(first + PANEL);
-                for point in 0..POINTS {
+                for (point, half) in (0..POINTS).flat_map(|point| [(point, 0), (point, 1)]) {
                     for i in 0..tiles.len() {
-                        read.add(i).write(pixels.add(point * of_pixels + i * p.inputs).cast());
-                        let row = products.add(point * of_products + i * PANEL);
+                        let row = point * of_pixels + i * p.inputs + half * self.half();
+                        read.add(i).write(pixels.add(row).cast());
+                        let row = products[half].add(point * of_products + i * PANEL);
                         written.add(i).write(row.wrapping_sub(first));
                     }
                     let left = Left {
@@ -151,17 +186,17 @@ impl Filtering {
                         rows: tiles.len(),
                         zeros: std::ptr::null(),
                     };
-                    let packed = weight.add(point * right.bytes());
-                    right.multiply::<f32>(left, (packed, columns.clone()), written, false);
+                    let packed = weight.add(point * of.bytes() + half * of.halves[0].bytes());
+                    of.halves[half].multiply::<f32>(left, (packed, columns.clone()), written, false);
                 }
                 let y = w.y(0).add(outputs.start + first);
                 for (i, tile) in tiles.clone().enumerate() {
-                    let from = products.add(i * PANEL);
+                    let halves = products.map(|half| half.add(i * PANEL).cast_const());
                     transform_products(
                         &self.tiles.written(tile),
                         p.outputs,
                         columns.len(),
-                        from,
+                        halves,
                         of_products,
                         y,
                     );
@@ -172,17 +207,17 @@ impl Filtering {
 
     /// The rounds: slice by slice the weight is transformed, and blocks of tiles are multiplied with it.
     fn rounds(self) -> Vec<Round> {
-        let slices = (0..self.slices()).filter_map(move |number| Some((number, self.right(number)?)));
-        let rounds = slices.flat_map(move |of_slice| {
+        let slices = (0..self.slices()).filter_map(move |number| self.weight(number));
+        let rounds = slices.flat_map(move |of| {
             let transform = Round {
                 tasks: self.transform_tasks(),
                 // SAFETY: see `Work`; the shared memory has room for the slice's weight.
-                run: Box::new(move |w, task| unsafe { self.transform(of_slice, task, w.x(1), w.shared) }),
+                run: Box::new(move |w, task| unsafe { self.transform(of, task, w.x(1), w.shared) }),
             };
             let multiply = Round {
-                tasks: self.blocks() * self.parts(of_slice.0),
+                tasks: self.blocks() * self.parts(of.number),
                 // SAFETY: see `Work`; the round before has transformed the weight.
-                run: Box::new(move |w, task| unsafe { self.multiply(w, of_slice, task, w.shared) }),
+                run: Box::new(move |w, task| unsafe { self.multiply(w, of, task, w.shared) }),
             };
             [transform, multiply]
         });
@@ -194,17 +229,17 @@ impl Filtering {
         let mut bytes = 0;
         let mut slices = Vec::new();
         for number in 0..self.slices() {
-            if let Some(right) = self.right(number) {
-                slices.push((number, right, bytes));
-                bytes += POINTS * right.bytes();
+            if let Some(of) = self.weight(number) {
+                slices.push((of, bytes));
+                bytes += POINTS * of.bytes();
             }
         }
         let (tasks, packed) = (self.transform_tasks(), slices.clone());
-        let multiply = slices.into_iter().map(move |(number, right, at)| Round {
-            tasks: self.blocks() * self.parts(number),
+        let multiply = slices.into_iter().map(move |(of, at)| Round {
+            tasks: self.blocks() * self.parts(of.number),
             // SAFETY: see `Work`; the weight is transformed.
             run: Box::new(move |w, task| unsafe {
-                self.multiply(w, (number, right), task, w.packed::<u8>(1).add(at));
+                self.multiply(w, of, task, w.packed::<u8>(1).add(at));
             }),
         });
         FixedInput {
@@ -214,9 +249,9 @@ impl Filtering {
             pack: Round {
                 tasks: tasks * self.slices(),
                 run: Box::new(move |w, task| {
-                    let (number, right, at) = packed[task / tasks];
+                    let (of, at) = packed[task / tasks];
                     // SAFETY: see `Work`; the transformed weight has memory of its own.
-                    unsafe { self.transform((number, right), task % tasks, w.x(1), w.shared.add(at)) };
+                    unsafe { self.transform(of, task % tasks, w.x(1), w.shared.add(at)) };
                 }),
             },
         }
@@ -230,10 +265,10 @@ pub(in super::super) fn product(tiles: Option<Tiles>, products: Products, other:
         return other;
     };
     let filtering = Filtering::of(tiles, products);
-    let Some(right) = filtering.right(0) else {
+    let Some(weight) = filtering.weight(0) else {
         return other;
     };
-    let shared = (POINTS * right.bytes()).max(other.scratch.shared);
+    let shared = (POINTS * weight.bytes()).max(other.scratch.shared);
     let worker = filtering.scratch().max(other.scratch.worker);
     let kernel = if f32::is_used() {
         WholeKernel::rounds(move |_| filtering.rounds())

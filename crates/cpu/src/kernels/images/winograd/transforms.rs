@@ -99,22 +99,26 @@ fn of_sums<L: Level>([s0, s1, s2, s3, s4, s5]: [f32; 6]) -> [f32; 3] {
     ]
 }
 
-/// Transforms `W` channels of a square along its columns and then along its rows.
+/// Transforms `W` channels of a square, whose elements are sums of `P` numbers, along its columns and then along its
+/// rows.
 ///
 /// # Safety
 /// The elements are readable and writable; what is written overlaps nothing that is read.
 #[inline(always)]
-unsafe fn square<const I: usize, const O: usize, const W: usize>(
-    from: impl Fn(usize, usize) -> *const f32,
+unsafe fn square<const I: usize, const O: usize, const W: usize, const P: usize>(
+    from: impl Fn(usize, usize) -> [*const f32; P],
     line: impl Fn([f32; I]) -> [f32; O],
     to: impl Fn(usize, usize) -> *mut f32,
 ) {
     let mut half = [[[0.0; W]; I]; O];
     for column in 0..I {
-        let read: [*const f32; I] = std::array::from_fn(|row| from(row, column));
+        let read: [[*const f32; P]; I] = std::array::from_fn(|row| from(row, column));
         for lane in 0..W {
             // SAFETY: passed on.
-            let out = line(std::array::from_fn(|row| unsafe { *read[row].add(lane) }));
+            let number = |row: usize, part: usize| unsafe { *read[row][part].add(lane) };
+            let out = line(std::array::from_fn(|row| {
+                (1..P).fold(number(row, 0), |sum, part| sum + number(row, part))
+            }));
             for row in 0..O {
                 half[row][column][lane] = out[row];
             }
@@ -150,13 +154,13 @@ dispatch! {
         pixels: &[[Option<usize>; 4]; 4], row: usize, count: usize, dy: *const f32, to: *mut f32, apart: usize,
     ) = transform_cotangents_body;
 
-    /// Makes `count` channels of a tile of the result of their products, which are `apart` elements apart; pixels of
-    /// `y` are `row` elements apart.
+    /// Makes `count` channels of a tile of the result of the two halves of their products, which are `apart` elements
+    /// apart; pixels of `y` are `row` elements apart.
     ///
     /// # Safety
     /// The products are there, and nobody else accesses these channels of the tile's pixels.
     pub(super) unsafe fn transform_products(
-        pixels: &[[Option<usize>; 4]; 4], row: usize, count: usize, from: *const f32, apart: usize, y: *mut f32,
+        pixels: &[[Option<usize>; 4]; 4], row: usize, count: usize, halves: [*const f32; 2], apart: usize, y: *mut f32,
     ) = transform_products_body;
 
     /// Transforms the weight for one input and `count` outputs, at most [`OUTPUTS`], `output` elements apart; those
@@ -191,8 +195,8 @@ unsafe fn transform_pixels_body<L: Level>(
     widths!(count, |c, W| {
         // SAFETY: passed on.
         unsafe {
-            square::<6, 6, W>(
-                |i, j| pixels[i][j].map_or(ZEROS.as_ptr(), |at| x.wrapping_add(at * row + c)),
+            square::<6, 6, W, 1>(
+                |i, j| [pixels[i][j].map_or(ZEROS.as_ptr(), |at| x.wrapping_add(at * row + c))],
                 of_pixels::<L>,
                 |i, j| to.wrapping_add((i * 6 + j) * apart + c),
             );
@@ -212,8 +216,8 @@ unsafe fn transform_cotangents_body<L: Level>(
     widths!(count, |c, W| {
         // SAFETY: passed on.
         unsafe {
-            square::<4, 6, W>(
-                |i, j| pixels[i][j].map_or(ZEROS.as_ptr(), |at| dy.wrapping_add(at * row + c)),
+            square::<4, 6, W, 1>(
+                |i, j| [pixels[i][j].map_or(ZEROS.as_ptr(), |at| dy.wrapping_add(at * row + c))],
                 of_cotangents::<L>,
                 |i, j| to.wrapping_add((i * 6 + j) * apart + c),
             );
@@ -226,7 +230,7 @@ unsafe fn transform_products_body<L: Level>(
     pixels: &[[Option<usize>; 4]; 4],
     row: usize,
     count: usize,
-    from: *const f32,
+    halves: [*const f32; 2],
     apart: usize,
     y: *mut f32,
 ) {
@@ -236,8 +240,8 @@ unsafe fn transform_products_body<L: Level>(
     widths!(count, |c, W| {
         // SAFETY: passed on.
         unsafe {
-            square::<6, 4, W>(
-                |i, j| from.wrapping_add((i * 6 + j) * apart + c),
+            square::<6, 4, W, 2>(
+                |i, j| halves.map(|half| half.wrapping_add((i * 6 + j) * apart + c)),
                 of_products::<L>,
                 |i, j| pixels[i][j].map_or(outside, |at| y.wrapping_add(at * row + c)),
             );
@@ -261,8 +265,8 @@ unsafe fn transform_weights_body<L: Level>(
     }
     // SAFETY: passed on.
     unsafe {
-        square::<3, 6, OUTPUTS>(
-            |i, j| taps[i * 3 + j].as_ptr(),
+        square::<3, 6, OUTPUTS, 1>(
+            |i, j| [taps[i * 3 + j].as_ptr()],
             of_weights::<L>,
             |i, j| to.wrapping_add((i * 6 + j) * apart),
         );
@@ -281,8 +285,8 @@ unsafe fn transform_sums_body<L: Level>(sums: *const f32, apart: usize, count: u
                 .as_mut_ptr()
                 .copy_from_nonoverlapping(sums.add(point * apart), count);
         }
-        square::<6, 3, OUTPUTS>(
-            |i, j| points[i * 6 + j].as_ptr(),
+        square::<6, 3, OUTPUTS, 1>(
+            |i, j| [points[i * 6 + j].as_ptr()],
             of_sums::<L>,
             |i, j| to.wrapping_add(i * 3 + j).cast(),
         );
