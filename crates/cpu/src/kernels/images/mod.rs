@@ -2,8 +2,8 @@
 //!
 //! All but the gradients of weights compute each pixel of the result from some pixels of an image, whose rows and
 //! columns are known when a plan is loaded (`reads`): the windows of a convolution, or, in its derivative, the windows
-//! that a pixel lies in. So an operation and its derivative are one loop. Tasks are rows of the result. Windows of 3 x 3
-//! pixels over enough channels have fewer products than that (`winograd`).
+//! that a pixel lies in. So an operation and its derivative are one loop. Tasks are rows of the result. Windows of
+//! 3 x 3 pixels over enough channels have fewer products than that (`winograd`).
 
 mod blocks;
 mod codes;

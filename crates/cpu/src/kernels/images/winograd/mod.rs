@@ -1,8 +1,8 @@
 //! Convolution with windows of 3 x 3 pixels by minimal filtering F(4 x 4, 3 x 3) (Winograd 1980; Lavin and Gray 2016):
 //! a tile of 4 x 4 pixels takes 36 multiplications for each pair of channels, not 144.
 //!
-//! With the matrices of `transforms`, a tile of the result is `A^T [(G g G^T) . (B^T d B)] A` for the weight `g` and the
-//! 6 x 6 pixels `d` that its windows read, where `.` multiplies elements; sums over channels make 36 products of
+//! With the matrices of `transforms`, a tile of the result is `A^T [(G g G^T) . (B^T d B)] A` for the weight `g` and
+//! the 6 x 6 pixels `d` that its windows read, where `.` multiplies elements; sums over channels make 36 products of
 //! matrices of it. The derivative for images is the same sum with the weight turned round. The gradient of the weight
 //! is `G^T [sum over tiles of (B^T d B) . (A dy A^T)] G`.
 //!
@@ -24,8 +24,8 @@ const POINTS: usize = 36;
 /// Columns of a product that are computed at once: a panel of a packed factor.
 const PANEL: usize = 64;
 
-/// The fewest and the most channels on both sides. With fewer, results of few pixels err more than four times as much as
-/// plain sums.
+/// The fewest and the most channels on both sides. With fewer, results of few pixels err more than four times as much
+/// as plain sums.
 const LEAST: usize = 32;
 const MOST: usize = 1024;
 
