@@ -234,6 +234,7 @@ fn frozen_convolutions_are_near_exact_ones_and_have_the_bits_of_others_but_by_ti
         ([3, 20, 20, 16], [33, 16, 3, 3], padded, false),
         ([2, 6, 6, 24], [20, 12, 3, 3], grouped, false),
         ([1, 7, 5, 18], [18, 20, 3, 2], plain, true),
+        ([2, 9, 10, 40], [40, 33, 3, 3], plain, true),
     ];
     for (images, weight, options, is_derivative) in cases {
         let what = format!("{images:?}, {weight:?}, {options:?}, derivative: {is_derivative}");
@@ -263,6 +264,24 @@ fn frozen_convolutions_are_near_exact_ones_and_have_the_bits_of_others_but_by_ti
             assert!(is_near, "{what}, element {i}: {found}, not {expected}");
         }
     }
+}
+
+/// Without AMX, whose tiles compute weights that are not frozen.
+#[test]
+fn a_frozen_weight_in_slices_has_the_bits_of_others() {
+    if CpuSet::detect().has(Feature::Amx) {
+        return;
+    }
+    let padding = Conv2dOptions {
+        padding: [1; 4],
+        ..Conv2dOptions::default()
+    };
+    let graph = convolution([1, 12, 12, 1000], [66, 1000, 3, 3], padding, false);
+    let (x, w) = (values(3, 144_000), values(4, 594_000));
+    let (mut cpu, _, program) = loaded(&graph, 2, &w);
+    let plain = run(&mut cpu, program, &x);
+    cpu.freeze(program).unwrap();
+    assert!(run(&mut cpu, program, &x) == plain);
 }
 
 /// Views of a state `w` of shape `[64, 48]` as `[64, 48]`: turned, its first row, its last one or a number for all.

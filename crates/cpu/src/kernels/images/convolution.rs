@@ -1,4 +1,5 @@
-//! Which kernel a convolution has: one for depthwise convolutions, which memory binds, and one for all others.
+//! Which kernel a convolution has: one for depthwise convolutions, which memory binds, one for windows of 3 x 3 pixels
+//! over enough channels of `f32`, and one for all others.
 
 use lessen_graph::DType;
 use lessen_graph::ops::{self, Conv2dSizes};
@@ -11,6 +12,7 @@ use super::patches::patches;
 use super::patches_weight::patches_weight;
 use super::products::Products;
 use super::reads::{Pixels, of_positions, of_windows};
+use super::winograd::{self, Tiles};
 use crate::kernels::elementwise::cast::Bf16;
 
 /// The kernel of [`ops::Conv2d`].
@@ -46,7 +48,8 @@ pub(in super::super) fn conv2d_kernel(op: &ops::Conv2d, types: &Types<'_>) -> Op
         };
         return kernel.into();
     }
-    of_images(op.options.widens, types, sizes, of_windows, products)
+    let tiles = Tiles::of_windows(sizes);
+    of_images(op.options.widens, types, sizes, of_windows, tiles, products)
 }
 
 /// The kernel of [`ops::Conv2dGradInput`]: the same sums, of the windows that a pixel lies in.
@@ -66,7 +69,8 @@ pub(in super::super) fn conv2d_grad_input_kernel(op: &ops::Conv2dGradInput, type
         input_stride: outputs * taps,
         output_stride: taps,
     };
-    of_images(op.options.widens, types, sizes, of_positions, products)
+    let tiles = Tiles::of_positions(sizes);
+    of_images(op.options.widens, types, sizes, of_positions, tiles, products)
 }
 
 /// The kernel of [`ops::Conv2dGradWeight`].
@@ -79,7 +83,7 @@ pub(in super::super) fn conv2d_grad_weight_kernel(op: &ops::Conv2dGradWeight, ty
             if sizes.is_depthwise() {
                 depthwise_weight::<f32>(sizes)
             } else {
-                patches_weight::<f32>(sizes)
+                winograd::gradient(sizes, patches_weight::<f32>(sizes))
             }
         },
         || {
@@ -135,6 +139,7 @@ fn of_images(
     types: &Types<'_>,
     sizes: Conv2dSizes,
     read: fn(Conv2dSizes) -> Pixels<usize>,
+    tiles: Option<Tiles>,
     products: Products,
 ) -> Option<Kernel> {
     by_factor(
@@ -144,7 +149,7 @@ fn of_images(
             if is_depthwise(sizes) {
                 depthwise::<f32, f32>(sizes, read)
             } else {
-                patches::<f32>(sizes, read, products, false)
+                winograd::product(tiles, products, patches::<f32>(sizes, read, products, false))
             }
         },
         || {

@@ -2,7 +2,8 @@
 //!
 //! All but the gradients of weights compute each pixel of the result from some pixels of an image, whose rows and
 //! columns are known when a plan is loaded (`reads`): the windows of a convolution, or, in its derivative, the windows
-//! that a pixel lies in. So an operation and its derivative are one loop. Tasks are rows of the result.
+//! that a pixel lies in. So an operation and its derivative are one loop. Tasks are rows of the result. Windows of
+//! 3 x 3 pixels over enough channels have fewer products than that (`winograd`).
 
 mod blocks;
 mod codes;
@@ -20,6 +21,7 @@ mod products;
 pub(super) mod reads;
 mod resample;
 pub(super) mod sums;
+mod winograd;
 
 pub(super) use codes::quantized_conv2d_kernel;
 pub(super) use convolution::{conv2d_grad_input_kernel, conv2d_grad_weight_kernel, conv2d_kernel};

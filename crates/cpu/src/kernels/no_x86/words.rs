@@ -41,6 +41,10 @@ pub(crate) mod right {
             0
         }
 
+        pub(crate) fn at(&self, _word: usize, _column: usize) -> usize {
+            0
+        }
+
         /// Does nothing.
         ///
         /// # Safety

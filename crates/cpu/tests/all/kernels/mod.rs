@@ -31,3 +31,4 @@ mod rope;
 mod softmax;
 pub mod support;
 mod updates;
+mod winograd;

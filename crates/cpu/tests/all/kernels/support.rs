@@ -161,8 +161,13 @@ pub fn worst_error(got: &[f32], expected: &[f64], floor: f64) -> f64 {
 /// Asserts that a kernel's error is at most twice that of the straightforward `f32` computation, plus a
 /// little.
 pub fn assert_close(what: &str, got: &[f32], plain: &[f32], expected: &[f64], floor: f64) {
+    assert_within(2.0, what, got, plain, expected, floor);
+}
+
+/// Asserts that a kernel's error is at most so many times that of the straightforward `f32` computation, plus a little.
+pub fn assert_within(times: f64, what: &str, got: &[f32], plain: &[f32], expected: &[f64], floor: f64) {
     let (ours, theirs) = (worst_error(got, expected, floor), worst_error(plain, expected, floor));
-    let allowed = 2.0 * theirs + 1.2e-7;
+    let allowed = times * theirs + 1.2e-7;
     assert!(
         ours <= allowed,
         "{what}: error {ours:.2e}, the straightforward one's is {theirs:.2e}"

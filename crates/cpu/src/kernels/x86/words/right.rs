@@ -50,6 +50,12 @@ impl Right {
         self.runs * self.run_bytes()
     }
 
+    /// The byte of a word of the first run for a column that begins a vector.
+    pub(crate) fn at(&self, word: usize, column: usize) -> usize {
+        let first = column / PANEL * PANEL;
+        (self.words * first + word * width(self.columns - first) + column - first) * WORD
+    }
+
     /// Packs some panels of a run, `count` of its numbers from `begin` on. They lie `k` elements apart along the run
     /// and `column` from column to column, and are whole words.
     ///
