@@ -5,6 +5,7 @@ use super::terms::{Columns, Place, Runs};
 use super::{PANEL, VECTOR, WORD, is_worth, right};
 use crate::kernels::codes::sums::Code;
 use crate::kernels::elementwise::cast::Bf16;
+use crate::kernels::x86::amx;
 use crate::kernels::x86::amx::code_tiles::{self, Held};
 use crate::kernels::x86::avx2::{self, code_words};
 use crate::kernels::x86::avx512::{self, pack};
@@ -42,9 +43,14 @@ pub(crate) trait Word: Copy + 'static {
     /// The fewest tasks of a product of two matrices that are worth packing both.
     const FEWEST_TASKS: usize = 1;
 
+    /// Whether a product of factors that may change is large enough to pack them.
+    fn is_worth(rows: usize, k: usize, columns: usize) -> bool {
+        is_worth(rows, k, columns)
+    }
+
     /// Whether a product of rows with a matrix that may change is worth packing the matrix.
     fn is_worth_rows(rows: usize, k: usize, columns: usize) -> bool {
-        is_worth(rows, k, columns)
+        Self::is_worth(rows, k, columns)
     }
 
     /// What a thread holds while it computes products of rows.
@@ -115,9 +121,14 @@ impl Word for f32 {
         Self::is_used() && is_wide()
     }
 
+    /// Products that tiles of AMX do not compute are left to `faer`, so that plans hold no more memory for them.
+    fn is_worth(rows: usize, k: usize, columns: usize) -> bool {
+        amx::is_worth(rows, k, columns)
+    }
+
     /// A matrix that each task would pack for itself is left to `faer`, too.
     fn is_worth_rows(rows: usize, k: usize, columns: usize) -> bool {
-        is_worth(rows, k, columns) && !is_one_tile(rows) && k * columns >= LEAST_MATRIX
+        Self::is_worth(rows, k, columns) && !is_one_tile(rows) && k * columns >= LEAST_MATRIX
     }
 
     fn is_packed(rows: usize) -> bool {

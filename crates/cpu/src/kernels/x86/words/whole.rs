@@ -9,7 +9,7 @@ use super::lines::Lines;
 use super::number::Word;
 use super::split::Split;
 use super::terms::{Begins, Columns, Place};
-use super::{MOST_SHARED, PANEL, VECTOR, WORD, is_worth, width};
+use super::{MOST_SHARED, PANEL, VECTOR, WORD, width};
 use crate::kernels::kernel::{Round, TaskFn};
 
 /// The most numbers along `k` that are packed at a time, and the least words.
@@ -44,13 +44,13 @@ impl Extents {
     }
 
     /// The parts of a product with too little to do for each block of `k`, if it is large enough.
-    fn split(&self) -> Option<Split> {
-        is_worth(self.m, self.k, self.n).then(|| Split::of(*self))?
+    fn split<N: Word>(&self) -> Option<Split> {
+        N::is_worth(self.m, self.k, self.n).then(|| Split::of(*self))?
     }
 
     /// Words of a block of `k`; none where even few take too much memory.
     fn block<N: Word>(&self) -> Option<usize> {
-        if !is_worth(self.m, self.k, self.n) || self.tasks(self.side()) < N::FEWEST_TASKS {
+        if !N::is_worth(self.m, self.k, self.n) || self.tasks(self.side()) < N::FEWEST_TASKS {
             return None;
         }
         let most = (MOST_SHARED / self.word_bytes()).min(NUMBERS / N::NUMBERS);
@@ -61,7 +61,7 @@ impl Extents {
     /// Bytes that all workers share, and bytes of each, on machines of every kind.
     pub(crate) fn scratch<N: Word>(&self) -> (usize, usize) {
         let packed = self.block::<N>().map_or(0, |words| words * self.word_bytes());
-        let (shared, worker) = self.split().map_or((0, 0), |split| split.scratch::<N>());
+        let (shared, worker) = self.split::<N>().map_or((0, 0), |split| split.scratch::<N>());
         (packed.max(shared), worker)
     }
 
@@ -71,7 +71,7 @@ impl Extents {
         if !N::packs_factors() {
             return None;
         }
-        if let Some(split) = self.split().filter(|_| a.line == 1 && b.line == 1 && !adds) {
+        if let Some(split) = self.split::<N>().filter(|_| a.line == 1 && b.line == 1 && !adds) {
             return Some(split.rounds::<N>([a.k, b.k]));
         }
         let block = self.block::<N>()?;
