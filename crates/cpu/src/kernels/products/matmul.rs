@@ -118,7 +118,7 @@ fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
         if of_bf16 {
             by_words::<Bf16>(words, packed_bf16(shape, kernel))
         } else {
-            packed_f32(shape, kernel).with_fixed(fixed::<f32>(words))
+            by_words::<f32>(words, packed_f32(shape, kernel)).with_fixed(fixed::<f32>(words))
         }
     };
     kernel

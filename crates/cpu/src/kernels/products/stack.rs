@@ -173,11 +173,11 @@ impl Product {
                 k: k as usize,
             };
             let factors = (steps(a.0, a.1), steps(b.1, b.0));
-            let of_bf16 = self
-                .op
-                .widens
-                .then(|| part.words().rounds::<Bf16>(factors.0, factors.1, adds));
-            of_bf16.flatten()
+            if self.op.widens {
+                part.words().rounds::<Bf16>(factors.0, factors.1, adds)
+            } else {
+                part.words().rounds::<f32>(factors.0, factors.1, adds)
+            }
         };
         let by_panels = || {
             let factors = ((a.0 as usize, a.1 as usize), (b.0 as usize, b.1 as usize));
@@ -222,7 +222,7 @@ impl Product {
         let (shared, worker) = if self.op.widens {
             first.words().scratch::<Bf16>()
         } else {
-            (0, 0)
+            first.words().scratch::<f32>()
         };
         Some((first.panels().shared().max(shared), worker))
     }

@@ -189,6 +189,49 @@ fn errors_are_at_most_twice_those_of_plain_loops() {
     }
 }
 
+/// Extents that are no multiples of those of any vector, register tile, panel or block, and single rows and columns.
+const ODD: [(usize, usize, usize); 9] = [
+    (1, 1, 1),
+    (1, 70, 65),
+    (67, 1, 33),
+    (129, 131, 1),
+    (61, 300, 79),
+    (130, 1030, 161),
+    (530, 131, 261),
+    (1031, 515, 97),
+    (37, 4300, 21),
+];
+
+#[test]
+fn all_instructions_compute_odd_products_with_the_errors_of_plain_loops() {
+    for (seed, sizes) in (0..).zip(ODD) {
+        let factors = Factors::random(Factor::F32, seed, sizes);
+        let (m, _, n) = sizes;
+        let elements: Vec<_> = (0..m * n).map(|i| factors.element(i / n, i % n)).collect();
+        let error = |y: f64, (exact, _, size): &(f64, f32, f64)| (y - exact).abs() / size;
+        let plain = elements.iter().map(|x| error(x.1.into(), x)).fold(0.0, f64::max);
+        for form in FORMS {
+            for set in CpuSet::detect().subsets() {
+                let y = set.on_this_thread(|| factors.run(form, 1));
+                let ours = y.iter().zip(&elements).map(|(&y, x)| error(y.into(), x));
+                let ours = ours.fold(0.0, f64::max);
+                assert!(
+                    ours <= 2.0 * plain + 6e-8,
+                    "{form:?} of {sizes:?} by {set}: error {ours:.2e}, plain {plain:.2e}"
+                );
+            }
+            let bits = |threads| {
+                factors
+                    .run(form, threads)
+                    .into_iter()
+                    .map(f32::to_bits)
+                    .collect::<Vec<_>>()
+            };
+            assert!(bits(1) == bits(2), "{form:?} of {sizes:?} on two threads");
+        }
+    }
+}
+
 /// A gradient of a weight, of all rows at once or of some and then of the others.
 fn gradient(factor: Factor, (m, k, n): (usize, usize, usize), first: Option<usize>) -> Graph {
     let trace = Trace::new();

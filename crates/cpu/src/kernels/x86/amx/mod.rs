@@ -52,7 +52,7 @@ fn is_used() -> bool {
 }
 
 /// Whether a product is large enough.
-fn is_worth(rows: usize, k: usize, columns: usize) -> bool {
+pub(super) fn is_worth(rows: usize, k: usize, columns: usize) -> bool {
     rows >= LEAST.0 && columns >= LEAST.1 && k >= LEAST.2 && rows * k * columns >= LEAST_WORK
 }
 

@@ -5,8 +5,8 @@ use std::arch::x86_64::*;
 use super::transpose::transpose;
 use crate::kernels::codes::sums::Code;
 use crate::kernels::elementwise::cast::Bf16;
-use crate::kernels::x86::words::VECTOR;
 use crate::kernels::x86::words::lines::Lines;
+use crate::kernels::x86::words::{PANEL, VECTOR};
 
 /// The mask of the first `n` of 16 lanes.
 fn first(n: usize) -> __mmask16 {
@@ -46,6 +46,21 @@ pub(crate) unsafe fn words_of_f32(from: Lines<f32>, to: *mut u8, row: usize) {
                 rows = transpose(&rows);
             }
             store(&rows[..depth], to.add(k * row), row);
+        }
+    }
+}
+
+/// Packs [`PANEL`] lines of `f32` whose numbers of one `k` are side by side, as [`words_of_f32`] does.
+///
+/// # Safety
+/// As there.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+pub(crate) unsafe fn panel_of_f32(from: Lines<f32>, to: *mut u8, row: usize) {
+    for k in 0..from.depth {
+        // SAFETY: passed on.
+        unsafe {
+            let numbers = from.ptr.add(k * from.k).cast::<[f32; PANEL]>().read_unaligned();
+            to.add(k * row).cast::<[f32; PANEL]>().write_unaligned(numbers);
         }
     }
 }

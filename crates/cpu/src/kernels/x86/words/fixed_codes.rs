@@ -2,7 +2,7 @@
 //! levels of each column.
 
 use super::number::Word;
-use super::right::{Right, words_at_once};
+use super::right::{CACHED, Right, words_at_once};
 use super::rows::Shape;
 use super::terms::{Begins, Place, Runs};
 use super::{PANEL, VECTOR, WORD, is_worth, width};
@@ -137,7 +137,7 @@ fn run(product: &Product, r: &Run<'_>) {
                 Some(_) => first.wrapping_sub(column),
             };
             let to = Place::panel(Begins::Apart(first, apart), column, next);
-            let at_once = words_at_once(words, words * panel_row);
+            let at_once = words_at_once(words, words * panel_row, CACHED);
             // SAFETY: see `Run`; the matrix is packed as `fixed` says, and the columns are this task's.
             unsafe {
                 for word in (0..words).step_by(at_once) {

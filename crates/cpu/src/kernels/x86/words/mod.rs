@@ -27,7 +27,7 @@ pub(crate) use number::Word;
 pub(crate) const VECTOR: usize = 16;
 
 /// Columns of a panel but the last.
-const PANEL: usize = 4 * VECTOR;
+pub(crate) const PANEL: usize = 4 * VECTOR;
 
 /// Bytes of a word.
 pub(crate) const WORD: usize = 4;

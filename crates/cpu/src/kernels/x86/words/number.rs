@@ -2,14 +2,16 @@
 
 use super::lines::Lines;
 use super::terms::{Columns, Place, Runs};
-use super::{VECTOR, WORD};
+use super::{PANEL, VECTOR, WORD, is_worth, right};
 use crate::kernels::codes::sums::Code;
 use crate::kernels::elementwise::cast::Bf16;
+use crate::kernels::x86::amx;
 use crate::kernels::x86::amx::code_tiles::{self, Held};
 use crate::kernels::x86::avx2::{self, code_words};
 use crate::kernels::x86::avx512::{self, pack};
 use crate::kernels::x86::byte_products::CodeProducts;
 use crate::simd::Feature;
+use crate::tiles::is_one_tile;
 
 /// A number; one, two or four numbers are a word.
 pub(crate) trait Word: Copy + 'static {
@@ -24,10 +26,31 @@ pub(crate) trait Word: Copy + 'static {
         Self::FEATURE.is_used() && !Feature::Amx.is_used()
     }
 
+    /// Whether factors that may change are packed here, at each run.
+    fn packs_factors() -> bool {
+        Self::is_used()
+    }
+
     /// Whether products of so many rows with a factor that never changes are computed here, so that it is packed once.
     fn is_packed(rows: usize) -> bool {
         let _ = rows;
         Self::is_used()
+    }
+
+    /// Bytes of a panel that stay in a cache while the rows of a tile are multiplied with it.
+    const CACHED: usize = right::CACHED;
+
+    /// The fewest tasks of a product of two matrices that are worth packing both.
+    const FEWEST_TASKS: usize = 1;
+
+    /// Whether a product of factors that may change is large enough to pack them.
+    fn is_worth(rows: usize, k: usize, columns: usize) -> bool {
+        is_worth(rows, k, columns)
+    }
+
+    /// Whether a product of rows with a matrix that may change is worth packing the matrix.
+    fn is_worth_rows(rows: usize, k: usize, columns: usize) -> bool {
+        Self::is_worth(rows, k, columns)
     }
 
     /// What a thread holds while it computes products of rows.
@@ -51,7 +74,7 @@ pub(crate) trait Word: Copy + 'static {
     /// As above.
     unsafe fn columns(rows: usize, width: usize, terms: Columns, to: Place, accumulate: bool);
 
-    /// Packs the first 16 or 32 lines, and returns how many.
+    /// Packs the first 16, 32 or 64 lines, and returns how many.
     ///
     /// # Safety
     /// [`Word::is_used`]; the lines are readable and the rows writable.
@@ -77,13 +100,36 @@ fn is_wide() -> bool {
     Feature::Avx512.is_used()
 }
 
+/// The least elements of a matrix of `f32` that is worth packing before tiles of rows: `faer` is as fast for smaller
+/// ones, which stay in the cache as they are.
+const LEAST_MATRIX: usize = 1 << 15;
+
 /// The fewest rows whose products tiles compute faster, although they split both factors for each of them.
 const ROWS_OF_TILES: usize = 512;
 
 impl Word for f32 {
     const NUMBERS: usize = 1;
     const FEATURE: Feature = Feature::Avx2;
+    /// A panel of a long `k` stays in the second-level cache: sums are read and written less often.
+    const CACHED: usize = 256 << 10;
+    /// `faer` cuts a product smaller.
+    const FEWEST_TASKS: usize = 8;
     type Held = ();
+
+    /// Products by AVX2 are left to `faer`.
+    fn packs_factors() -> bool {
+        Self::is_used() && is_wide()
+    }
+
+    /// Products that tiles of AMX do not compute are left to `faer`, so that plans hold no more memory for them.
+    fn is_worth(rows: usize, k: usize, columns: usize) -> bool {
+        amx::is_worth(rows, k, columns)
+    }
+
+    /// A matrix that each task would pack for itself is left to `faer`, too.
+    fn is_worth_rows(rows: usize, k: usize, columns: usize) -> bool {
+        Self::is_worth(rows, k, columns) && !is_one_tile(rows) && k * columns >= LEAST_MATRIX
+    }
 
     fn is_packed(rows: usize) -> bool {
         Self::is_used() || (Self::FEATURE.is_used() && rows < ROWS_OF_TILES)
@@ -114,9 +160,13 @@ impl Word for f32 {
     }
 
     unsafe fn pack_first(lines: Lines<f32>, to: *mut u8, row: usize) -> usize {
-        let lines = lines.at_most(VECTOR);
         // SAFETY: as above.
         unsafe {
+            if is_wide() && lines.line == 1 && lines.lines >= PANEL {
+                pack::panel_of_f32(lines, to, row);
+                return PANEL;
+            }
+            let lines = lines.at_most(VECTOR);
             if is_wide() {
                 pack::words_of_f32(lines, to, row);
             } else {

@@ -9,12 +9,12 @@ use super::terms::{Begins, Place, Runs};
 use super::{PANEL, VECTOR, WORD, width};
 
 /// Bytes of a panel that stay in the first-level cache while all rows are multiplied with it.
-const CACHED: usize = 32 << 10;
+pub(crate) const CACHED: usize = 32 << 10;
 
-/// The words of a panel of so many words and bytes that are multiplied with all rows before the next ones: whole
-/// vectors of words, of about the same number each time.
-pub(crate) fn words_at_once(words: usize, panel_bytes: usize) -> usize {
-    let parts = panel_bytes.div_ceil(CACHED).max(1);
+/// The words of a panel of so many words and bytes that are multiplied with all rows before the next ones, at most
+/// `cached` bytes: whole vectors of words, of about the same number each time.
+pub(crate) fn words_at_once(words: usize, panel_bytes: usize, cached: usize) -> usize {
+    let parts = panel_bytes.div_ceil(cached).max(1);
     words.div_ceil(parts).max(1).next_multiple_of(VECTOR)
 }
 
@@ -24,6 +24,8 @@ pub(crate) struct Right {
     runs: usize,
     words: usize,
     columns: usize,
+    /// Bytes of a panel that stay in a cache while all rows are multiplied with it.
+    cached: usize,
 }
 
 impl Right {
@@ -33,7 +35,13 @@ impl Right {
             runs,
             words: k / N::NUMBERS,
             columns,
+            cached: CACHED,
         })
+    }
+
+    /// This factor, of whose panels so many bytes stay in a cache.
+    pub(crate) fn with_cached(self, cached: usize) -> Right {
+        Right { cached, ..self }
     }
 
     pub(crate) fn panels(&self) -> usize {
@@ -100,8 +108,8 @@ impl Right {
         accumulate: bool,
     ) {
         let panel_bytes = self.words * width(self.columns) * WORD;
-        let runs_at_once = (CACHED / panel_bytes.max(1)).max(1);
-        let words_at_once = words_at_once(self.words, panel_bytes);
+        let runs_at_once = (self.cached / panel_bytes.max(1)).max(1);
+        let words_at_once = words_at_once(self.words, panel_bytes, self.cached);
         // SAFETY: passed on.
         let held = unsafe { N::hold(left.rows, words_at_once.min(self.words)) };
         for run in (0..self.runs).step_by(runs_at_once) {

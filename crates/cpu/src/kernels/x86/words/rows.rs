@@ -3,7 +3,7 @@
 
 use super::number::Word;
 use super::right::{Left, Right};
-use super::{MOST_SHARED, PANEL, WORD, is_worth};
+use super::{MOST_SHARED, PANEL, WORD};
 use crate::kernels::kernel::{Prepare, RowKernel, Run};
 use crate::tiles::{is_one_tile, tile_rows};
 use lessen_compile::Scratch;
@@ -29,7 +29,7 @@ impl Shape {
     }
 
     fn right<N: Word>(&self) -> Option<Right> {
-        Right::new::<N>(1, self.k, self.columns)
+        Some(Right::new::<N>(1, self.k, self.columns)?.with_cached(N::CACHED))
     }
 
     /// Bytes that all workers share, and bytes of each: two pointers for each row, and the columns of a task.
@@ -130,12 +130,12 @@ pub(crate) fn by_words<N: Word>(shape: Shape, plain: RowKernel) -> RowKernel {
     let (Some(right), Some(own)) = (shape.right::<N>(), shape.scratch::<N>()) else {
         return plain;
     };
-    if !is_worth(shape.rows, shape.k, shape.columns) || own.shared > MOST_SHARED {
+    if !N::is_worth_rows(shape.rows, shape.k, shape.columns) || own.shared > MOST_SHARED {
         return plain;
     }
     let Scratch { worker, shared } = plain.scratch;
     let kernel = plain.with_scratch(worker.max(own.worker), shared.max(own.shared));
-    if !N::is_used() {
+    if !N::packs_factors() {
         return kernel;
     }
     let prepare = Prepare {

@@ -9,11 +9,15 @@ use super::lines::Lines;
 use super::number::Word;
 use super::split::Split;
 use super::terms::{Begins, Columns, Place};
-use super::{MOST_SHARED, PANEL, VECTOR, WORD, is_worth, width};
+use super::{MOST_SHARED, PANEL, VECTOR, WORD, width};
 use crate::kernels::kernel::{Round, TaskFn};
 
-/// The most words along `k` that are packed at a time, and the least.
-const WORDS: (usize, usize) = (256, 64);
+/// The most numbers along `k` that are packed at a time, and the least words.
+const NUMBERS: usize = 512;
+const LEAST_WORDS: usize = 64;
+
+/// Tasks that are enough for many threads.
+const MANY_TASKS: usize = 16;
 
 /// Where the elements of a factor are: from line to line, and from one `k` to the next. A line is a row of the left
 /// factor or a column of the right factor.
@@ -29,34 +33,48 @@ impl Extents {
         (self.m.next_multiple_of(PANEL) + self.n.next_multiple_of(VECTOR)) * WORD
     }
 
+    /// Tasks of so many rows and columns.
+    fn tasks(&self, side: usize) -> usize {
+        self.m.div_ceil(side) * self.n.div_ceil(side)
+    }
+
+    /// Rows and columns of a task: fewer where there would be too few tasks for many threads.
+    fn side(&self) -> usize {
+        if self.tasks(TASK) < MANY_TASKS { PANEL } else { TASK }
+    }
+
+    /// The parts of a product with too little to do for each block of `k`, if it is large enough.
+    fn split<N: Word>(&self) -> Option<Split> {
+        N::is_worth(self.m, self.k, self.n).then(|| Split::of(*self))?
+    }
+
     /// Words of a block of `k`; none where even few take too much memory.
     fn block<N: Word>(&self) -> Option<usize> {
-        if !is_worth(self.m, self.k, self.n) {
+        if !N::is_worth(self.m, self.k, self.n) || self.tasks(self.side()) < N::FEWEST_TASKS {
             return None;
         }
-        let most = (MOST_SHARED / self.word_bytes()).min(WORDS.0);
+        let most = (MOST_SHARED / self.word_bytes()).min(NUMBERS / N::NUMBERS);
         let words = self.k.div_ceil(N::NUMBERS);
-        (most >= WORDS.1).then(|| words.div_ceil(words.div_ceil(most)))
+        (most >= LEAST_WORDS).then(|| words.div_ceil(words.div_ceil(most)))
     }
 
     /// Bytes that all workers share, and bytes of each, on machines of every kind.
     pub(crate) fn scratch<N: Word>(&self) -> (usize, usize) {
-        let block = self.block::<N>();
-        let bytes = |words: usize| (words * self.word_bytes(), words * size_of::<usize>());
-        let split = block
-            .and_then(|_| Split::of(*self))
-            .map_or((0, 0), |split| split.scratch::<N>());
-        let (shared, worker) = block.map_or((0, 0), bytes);
-        (shared.max(split.0), worker.max(split.1))
+        let packed = self.block::<N>().map_or(0, |words| words * self.word_bytes());
+        let (shared, worker) = self.split::<N>().map_or((0, 0), |split| split.scratch::<N>());
+        (packed.max(shared), worker)
     }
 
     /// The rounds of the product, where it is computed here; with `adds` it is added to the present elements of the
     /// result.
     pub(crate) fn rounds<N: Word>(self, a: Strides, b: Strides, adds: bool) -> Option<Vec<Round>> {
-        let block = self.block::<N>().filter(|_| N::is_used())?;
-        if let Some(split) = Split::of(self).filter(|_| a.line == 1 && b.line == 1 && !adds) {
+        if !N::packs_factors() {
+            return None;
+        }
+        if let Some(split) = self.split::<N>().filter(|_| a.line == 1 && b.line == 1 && !adds) {
             return Some(split.rounds::<N>([a.k, b.k]));
         }
+        let block = self.block::<N>()?;
         let words = self.k.div_ceil(N::NUMBERS);
         let blocks = (0..words).step_by(block).map(move |first| WordBlock {
             extents: self,
@@ -82,6 +100,7 @@ impl WordBlock {
     fn rounds<N: Word>(self) -> [Round; 2] {
         let Extents { m, n, .. } = self.extents;
         let (rows, columns) = (m.div_ceil(PANEL), n.div_ceil(PANEL));
+        let side = self.extents.side();
         let (packed, computed) = (self.clone(), self);
         let pack: TaskFn = Box::new(move |w, task| {
             // SAFETY: see `Work`; the plan gives the product its shared memory, and each task writes its own part of
@@ -95,12 +114,12 @@ impl WordBlock {
                 }
             }
         });
-        let wide = n.div_ceil(TASK);
+        let wide = n.div_ceil(side);
         let compute: TaskFn = Box::new(move |w, task| {
-            let corner = (task / wide * TASK, task % wide * TASK);
+            let corner = (task / wide * side, task % wide * side);
             // SAFETY: see `Work`; the round before has packed both factors, and tasks have rows and columns of their
             // own.
-            unsafe { computed.compute::<N>(w.shared, corner, w.y(0), w.scratch.cast()) };
+            unsafe { computed.compute::<N>(w.shared, corner, side, w.y(0)) };
         });
         [
             Round {
@@ -108,7 +127,7 @@ impl WordBlock {
                 run: pack,
             },
             Round {
-                tasks: m.div_ceil(TASK) * wide,
+                tasks: m.div_ceil(side) * wide,
                 run: compute,
             },
         ]
@@ -143,26 +162,20 @@ impl WordBlock {
     /// Computes the rows and columns of a task.
     ///
     /// # Safety
-    /// Both factors are packed, nobody else accesses the elements, and `pointers` has room for one for each word.
-    unsafe fn compute<N: Word>(
-        &self,
-        shared: *const u8,
-        (i, j): (usize, usize),
-        y: *mut f32,
-        pointers: *mut *const u8,
-    ) {
+    /// Both factors are packed, and nobody else accesses the elements.
+    unsafe fn compute<N: Word>(&self, shared: *const u8, (i, j): (usize, usize), side: usize, y: *mut f32) {
         let Extents { m, n, .. } = self.extents;
         let words = self.words.len();
-        for i in (i..m.min(i + TASK)).step_by(PANEL) {
-            for word in 0..words {
-                // SAFETY: passed on.
-                unsafe { pointers.add(word).write(shared.add((i * words + word * PANEL) * WORD)) };
+        let mut pointers = [std::ptr::null(); NUMBERS];
+        for i in (i..m.min(i + side)).step_by(PANEL) {
+            for (word, pointer) in pointers[..words].iter_mut().enumerate() {
+                *pointer = shared.wrapping_add((i * words + word * PANEL) * WORD);
             }
-            for j in (j..n.min(j + TASK)).step_by(PANEL) {
+            for j in (j..n.min(j + side)).step_by(PANEL) {
                 let width = width(n - j);
                 let terms = Columns {
                     words,
-                    pointers,
+                    pointers: pointers.as_ptr(),
                     offset: 0,
                     right: shared.wrapping_add(self.left_bytes() + j * words * WORD),
                     right_row: width * WORD,
