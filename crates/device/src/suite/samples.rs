@@ -266,7 +266,9 @@ fn of_structure() -> Vec<Sample> {
         sample(ops::QuantizeByRange, &[&[5, 70]]),
         sample(ops::QuantizeLinear { scale: 0.125, zero: 77 }, &[&[5, 70]]),
         sample(ops::DequantizeLinear { scale: 0.125, zero: 77 }, &[&[5, 70]]).with(0, DType::U8),
-        sample(SUM_OF_CODES, &[&[5, 70], &[5, 70]]).with(0, DType::U8).with(1, DType::U8),
+        sample(SUM_OF_CODES, &[&[5, 70], &[5, 70]])
+            .with(0, DType::U8)
+            .with(1, DType::U8),
         sample(ops::FakeQuantize::symmetric(4, 1), &[&[5, 70], &[70]]),
         sample(ops::FakeQuantize::unsigned(8, 0), &[&[5, 70], &[], &[]]),
         sample(ops::DequantizeRows, &[&[5, 70], &[5]])

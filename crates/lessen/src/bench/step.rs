@@ -86,7 +86,10 @@ impl Scheduled {
                 let nodes = planned.nodes.iter().map(|id| &plan.graph().nodes[id.index()]);
                 let names: Vec<&str> = nodes.clone().map(|node| node.op.name()).collect();
                 Scheduled {
-                    phase: nodes.map(|node| node.phase).min_by_key(|phase| *phase as u8).unwrap_or_default(),
+                    phase: nodes
+                        .map(|node| node.phase)
+                        .min_by_key(|phase| *phase as u8)
+                        .unwrap_or_default(),
                     operations: names.join(" "),
                     estimated_ms: 1e3 * estimated,
                     measured_ms: 1e3 * measured / runs as f64,

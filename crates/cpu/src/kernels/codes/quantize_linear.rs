@@ -47,8 +47,7 @@ impl Zip for Sum {
 
     #[inline(always)]
     fn zip<L: Level>(self, a: u8, b: u8) -> u8 {
-        self.to_code
-            .map::<L>(self.left.map::<L>(a) + self.right.map::<L>(b))
+        self.to_code.map::<L>(self.left.map::<L>(a) + self.right.map::<L>(b))
     }
 }
 
@@ -59,7 +58,16 @@ pub(crate) fn add_codes_kernel(op: &ops::AddCodes, _: &Types<'_>) -> Option<Kern
     let sum = Sum { left, right, to_code };
     RowKernel::elementwise(move |r| {
         // SAFETY: see `Run`.
-        unsafe { zip(sum, r.n, r.c(), r.inputs[0].rows(), r.inputs[1].rows(), r.outputs[0].rows()) };
+        unsafe {
+            zip(
+                sum,
+                r.n,
+                r.c(),
+                r.inputs[0].rows(),
+                r.inputs[1].rows(),
+                r.outputs[0].rows(),
+            )
+        };
     })
     .into()
 }

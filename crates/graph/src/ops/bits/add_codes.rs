@@ -64,7 +64,9 @@ impl Elementwise for AddCodes {
         let [left, right] = self.inputs();
         let (left, right) = (left.output(&inputs[..1])?, right.output(&inputs[1..])?);
         if left != right {
-            return Err(Error::user(format!("needs two of one shape and not {left} and {right}")));
+            return Err(Error::user(format!(
+                "needs two of one shape and not {left} and {right}"
+            )));
         }
         self.result().output(&[left])
     }

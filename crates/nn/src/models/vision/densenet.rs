@@ -1,7 +1,7 @@
 //! DenseNet (Huang et al. 2017): each layer reads the channels of all layers of its block before it.
 //!
 //! Parameters have torchvision's names: `features.conv0.weight`, `features.denseblock1.denselayer1.norm1.weight`, ..,
-//! `features.transition1.conv.weight`, `features.norm5.running_var`, `classifier.weight`. Its convolutions are drawn from
+//! `features.transition1.conv.weight`, `features.norm5.running_var`, `classifier.weight`. Convolutions are drawn from
 //! the normal distribution of He et al. (2015) for values, not for cotangents.
 
 use lessen_graph::{Pool2d, Tensor, concat};
@@ -75,7 +75,10 @@ impl DenseNet {
     #[track_caller]
     fn layer(&self, cx: Cx, x: Tensor) -> Tensor {
         let mut y = x;
-        let parts = [("norm1", "conv1", BOTTLENECK * self.growth, 1), ("norm2", "conv2", self.growth, 3)];
+        let parts = [
+            ("norm1", "conv1", BOTTLENECK * self.growth, 1),
+            ("norm2", "conv2", self.growth, 3),
+        ];
         for (norm, conv, out, kernel) in parts {
             y = self.activated(cx, norm, y);
             y = conv2d(cx, conv, y, of_values(Convolution::square(out, kernel, 1), y));

@@ -3,7 +3,9 @@
 use lessen_base::word::Word;
 use std::fmt;
 
-use super::{Block, ConvNet, DenseNet, MixedArchitecture, MixedMobileNet, MobileNetV2, Norm, ResNet, RevNet, Stem, VisionModel};
+use super::{
+    Block, ConvNet, DenseNet, MixedArchitecture, MixedMobileNet, MobileNetV2, Norm, ResNet, RevNet, Stem, VisionModel,
+};
 use super::{alexnet, lenet, linear_array, mlp, small_alexnet, small_vgg11, vgg11, vgg19, wide_mlp};
 
 /// A network with this number of classes.
