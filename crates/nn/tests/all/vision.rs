@@ -85,7 +85,7 @@ fn published_networks_have_as_many_parameters_as_published() {
 
 #[test]
 fn parameters_have_the_names_and_shapes_of_published_checkpoints() {
-    let cases: [(&str, [usize; 3], &[Named]); 9] = [
+    let cases: [(&str, [usize; 3], &[Named]); 11] = [
         (
             "resnet18",
             IMAGENET,
