@@ -32,7 +32,7 @@ use crate::outside::{Opaque, Scaled, Twice};
 const TARGET: CpuTarget = CpuTarget { threads: 2 };
 
 fn registry() -> Registry {
-    let mut registry = Registry::standard();
+    let mut registry = Registry::with_collectives();
     registry.register("twice", |_| Ok(Arc::new(Twice))).unwrap();
     registry
         .register("scaled", |a| Ok(Arc::new(Scaled { by: a.float("by")? })))

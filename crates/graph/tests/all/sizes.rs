@@ -197,7 +197,8 @@ fn mutations(op: &dyn Op) -> Vec<Arc<dyn Op>> {
 /// Whether an attribute is a size: no number of a stream, class, exponent or code.
 fn is_size((name, value): &(String, Attr)) -> bool {
     let is_number = matches!(value, Attr::Int(_)) || matches!(value, Attr::Ints(list) if !list.is_empty());
-    is_number && !["stream", "ignore", "least", "most", "zero"].contains(&name.as_str())
+    let is_other = ["stream", "ignore", "least", "most"].contains(&name.as_str()) || name.ends_with("zero");
+    is_number && !is_other
 }
 
 #[test]
