@@ -2,10 +2,10 @@
 //! levels of each column.
 
 use super::number::Word;
-use super::right::{CACHED, Right, words_at_once};
+use super::right::{Right, words_at_once};
 use super::rows::Shape;
 use super::terms::{Begins, Place, Runs};
-use super::{PANEL, VECTOR, WORD, is_worth, width};
+use super::{CACHED, PANEL, VECTOR, WORD, is_worth, width};
 use crate::kernels::codes::factors::Operands;
 use crate::kernels::codes::sums::{Code, Scaling, column_sums, scaled, scaled_to_codes};
 use crate::kernels::codes::to_code::ToCode;

@@ -29,6 +29,9 @@ pub(crate) const VECTOR: usize = 16;
 /// Columns of a panel but the last.
 pub(crate) const PANEL: usize = 4 * VECTOR;
 
+/// Bytes of a panel that stay in the first-level cache while all rows are multiplied with it.
+const CACHED: usize = 32 << 10;
+
 /// Bytes of a word.
 pub(crate) const WORD: usize = 4;
 

@@ -2,7 +2,7 @@
 
 use super::lines::Lines;
 use super::terms::{Columns, Place, Runs};
-use super::{PANEL, VECTOR, WORD, is_worth, right};
+use super::{PANEL, VECTOR, WORD, is_worth};
 use crate::kernels::codes::sums::Code;
 use crate::kernels::elementwise::cast::Bf16;
 use crate::kernels::x86::amx;
@@ -38,7 +38,7 @@ pub(crate) trait Word: Copy + 'static {
     }
 
     /// Bytes of a panel that stay in a cache while the rows of a tile are multiplied with it.
-    const CACHED: usize = right::CACHED;
+    const CACHED: usize = super::CACHED;
 
     /// The fewest tasks of a product of two matrices that are worth packing both.
     const FEWEST_TASKS: usize = 1;

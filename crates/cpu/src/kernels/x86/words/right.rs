@@ -6,10 +6,7 @@ use std::ops::Range;
 use super::lines::Lines;
 use super::number::Word;
 use super::terms::{Begins, Place, Runs};
-use super::{PANEL, VECTOR, WORD, width};
-
-/// Bytes of a panel that stay in the first-level cache while all rows are multiplied with it.
-pub(crate) const CACHED: usize = 32 << 10;
+use super::{CACHED, PANEL, VECTOR, WORD, width};
 
 /// The words of a panel of so many words and bytes that are multiplied with all rows before the next ones, at most
 /// `cached` bytes: whole vectors of words, of about the same number each time.
