@@ -6,9 +6,9 @@
 
 Each case is a recipe with `train.ranks = 8`. One process trains it, then each number of processes trains it under each
 launcher of MPI and, with --torchrun, under torchrun over gloo. Under MPI a training of four processes also stops after
-two fifths of the steps, and three go on with it. Compared are the saved model and the states of the newest checkpoint. Ends with exit
-code 1 where any byte differs. torchrun and Lessen's package are those of $PYTHON or, where that is not set, of the Python
-that runs this file.
+two fifths of the steps, and three go on with it. Compared are the saved model and the states of the newest checkpoint.
+Ends with exit code 1 where any byte differs. torchrun and Lessen's package are those of $PYTHON or, where that is not
+set, of the Python that runs this file.
 """
 
 import argparse

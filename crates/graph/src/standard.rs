@@ -41,22 +41,20 @@ static TYPES: LazyLock<HashMap<&str, TypeId>> = LazyLock::new(|| {
         .iter()
         .copied()
         .flatten()
-        .chain(bits::WRITTEN)
         .map(|op| (op.name, (op.type_id)()))
         .collect()
 });
 
 impl Registry {
-    /// All standard operations that models have.
+    /// All standard operations.
     pub fn standard() -> Registry {
         Registry::of(OPERATIONS.iter().copied().flatten())
     }
 
-    /// All operations of the text form: those of [`Registry::standard`], what passes write, and the
+    /// All operations of the text form: those of [`Registry::standard`] and the
     /// [collectives](crate::ops::collective), which a device runs as a begin and an end.
     pub fn with_collectives() -> Registry {
-        let others = bits::WRITTEN.iter().chain(collective::OPERATIONS);
-        Registry::of(OPERATIONS.iter().copied().flatten().chain(others))
+        Registry::of(OPERATIONS.iter().copied().flatten().chain(collective::OPERATIONS))
     }
 
     fn of<'a>(all: impl Iterator<Item = &'a Standard>) -> Registry {

@@ -164,7 +164,7 @@ pub fn assert_close(what: &str, got: &[f32], plain: &[f32], expected: &[f64], fl
     assert_within(2.0, what, got, plain, expected, floor);
 }
 
-/// Asserts that a kernel's error is at most so many times that of the straightforward `f32` computation, plus a little.
+/// Asserts that a kernel's error is at most `times` times that of the straightforward `f32` computation, plus a little.
 pub fn assert_within(times: f64, what: &str, got: &[f32], plain: &[f32], expected: &[f64], floor: f64) {
     let (ours, theirs) = (worst_error(got, expected, floor), worst_error(plain, expected, floor));
     let allowed = times * theirs + 1.2e-7;

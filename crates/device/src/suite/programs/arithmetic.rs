@@ -100,7 +100,10 @@ impl Writer {
                             let [codes, scale, zero] = y.quantize_by_range();
                             y = (codes.cast(DType::F32) - zero.cast(DType::F32)) * scale;
                         }
-                        (y.quantize_linear(0.25, 7).dequantize_linear(0.25, 7), false)
+                        let codes = y.quantize_linear(0.25, 7);
+                        let half = codes.dequantize_linear(0.125, 7);
+                        let sum = half + codes.dequantize_linear(0.125, 7);
+                        (sum.quantize_linear(0.25, 7).dequantize_linear(0.25, 7), false)
                     }
                 } else {
                     (y, true)

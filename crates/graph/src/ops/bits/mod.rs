@@ -8,9 +8,8 @@ pub mod quantize;
 pub mod quantize_by_range;
 pub mod quantize_linear;
 
-use crate::named::Standard;
-
 operations! {
+    add_codes::{AddCodes},
     fake_quantize::{FakeQuantize},
     nibbles::{DequantizeGroups},
     pack::{PackBits, UnpackBits},
@@ -18,8 +17,3 @@ operations! {
     quantize_by_range::{QuantizeByRange},
     quantize_linear::{DequantizeLinear, QuantizeLinear},
 }
-
-pub use add_codes::AddCodes;
-
-/// What passes write, and no model has.
-pub(crate) const WRITTEN: &[Standard] = &[Standard::of::<AddCodes>()];

@@ -18,8 +18,8 @@ const B3: f32 = B2 * B;
 const SUM: f32 = A2 + B2;
 const PRODUCT: f32 = A2 * B2;
 
-/// The scales of the weight at 0, at `A` and `-A`, and at `B` and `-B`: one by the products of the point's distances
-/// from the others.
+/// The scales of the weight at 0, at `A` and `-A`, and at `B` and `-B`: the reciprocal of the product of the point's
+/// distances from the others.
 const AT_ZERO: f32 = 1.0 / PRODUCT;
 const AT_A: f32 = 1.0 / (2.0 * A2 * (A2 - B2));
 const AT_B: f32 = 1.0 / (2.0 * B2 * (B2 - A2));

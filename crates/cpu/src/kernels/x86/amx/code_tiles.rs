@@ -34,7 +34,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// For products of rows whose runs have so many words; none where vectors are faster.
+    /// For products of rows whose runs have `words` words; none where vectors are faster.
     ///
     /// # Safety
     /// Kernels use [`Amx`](crate::simd::Feature::Amx).
@@ -258,8 +258,8 @@ impl Block {
         }
     }
 
-    /// Adds up the products of steps of one or two strips and one or two vectors of columns, whose sums lie at a
-    /// pointer in rows of so many bytes.
+    /// Adds up the products of steps of one or two strips and one or two vectors of columns, whose sums lie at `c` in
+    /// rows that begin `apart` bytes apart.
     ///
     /// # Safety
     /// As for [`Block::add`].

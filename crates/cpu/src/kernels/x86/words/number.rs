@@ -31,7 +31,7 @@ pub(crate) trait Word: Copy + 'static {
         Self::is_used()
     }
 
-    /// Whether products of so many rows with a factor that never changes are computed here, so that it is packed once.
+    /// Whether products of `rows` rows with a factor that never changes are computed here, so that it is packed once.
     fn is_packed(rows: usize) -> bool {
         let _ = rows;
         Self::is_used()
@@ -56,7 +56,7 @@ pub(crate) trait Word: Copy + 'static {
     /// What a thread holds while it computes products of rows.
     type Held;
 
-    /// What is held for products of so many rows whose runs have so many words.
+    /// What is held for products of `rows` rows whose runs have `words` words.
     ///
     /// # Safety
     /// [`Word::is_used`].

@@ -8,8 +8,8 @@ use super::number::Word;
 use super::terms::{Begins, Place, Runs};
 use super::{CACHED, PANEL, VECTOR, WORD, width};
 
-/// The words of a panel of so many words and bytes that are multiplied with all rows before the next ones, at most
-/// `cached` bytes: whole vectors of words, of about the same number each time.
+/// The words that are multiplied with all rows before the next ones, at most `cached` bytes of a panel of `words` words
+/// and `panel_bytes` bytes: whole vectors of words, of about the same number each time.
 pub(crate) fn words_at_once(words: usize, panel_bytes: usize, cached: usize) -> usize {
     let parts = panel_bytes.div_ceil(cached).max(1);
     words.div_ceil(parts).max(1).next_multiple_of(VECTOR)
@@ -36,7 +36,7 @@ impl Right {
         })
     }
 
-    /// This factor, of whose panels so many bytes stay in a cache.
+    /// This factor, of whose panels `cached` bytes stay in a cache.
     pub(crate) fn with_cached(self, cached: usize) -> Right {
         Right { cached, ..self }
     }

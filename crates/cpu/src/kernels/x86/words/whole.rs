@@ -33,7 +33,7 @@ impl Extents {
         (self.m.next_multiple_of(PANEL) + self.n.next_multiple_of(VECTOR)) * WORD
     }
 
-    /// Tasks of so many rows and columns.
+    /// Tasks of `side` rows and `side` columns each.
     fn tasks(&self, side: usize) -> usize {
         self.m.div_ceil(side) * self.n.div_ceil(side)
     }
